@@ -1,0 +1,80 @@
+"""Names in an evidence directory, format ``agent-eval/evidence/1``, and which names are safe.
+
+The one place that spells a file name of the format.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+FORMAT = "agent-eval/evidence/1"
+_FORMAT_PATTERN = re.compile(r"agent-eval/evidence/([1-9][0-9]{0,3})")
+FORMAT_VERSION = 1
+
+PLAN = "plan.json"
+CASES = "cases"
+JOURNAL = "journal.jsonl"
+TRIALS = "trials"
+TRIAL_RECORD = "trial.json"
+STDOUT = "stdout.bin"
+STDERR = "stderr.bin"
+OWNER_REPORT = "owner-report.json"
+FILES = "files"
+SUMMARY = "summary.json"
+MANIFEST = "manifest-sha256.txt"
+MANIFEST_DRAFT = "manifest-sha256.txt.draft"
+
+MAX_RECORD_BYTES = 64 << 20
+"""No JSON record of the format is larger; more is refused before it is read."""
+
+SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+SAFE_ID_RULE = "1 to 100 of letters, digits and . _ @ + -, starting with a letter or digit"
+_SAFE_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
+
+
+def is_safe_id(text: object) -> bool:
+    """Whether ``text`` may name a case: it becomes a file name that ``sha256sum -c`` can read."""
+    return isinstance(text, str) and SAFE_ID.fullmatch(text) is not None
+
+
+def is_safe_path(path: str) -> bool:
+    """Whether a relative path of a manifest stays inside the directory."""
+    return _SAFE_PATH.fullmatch(path) is not None and not any(part in (".", "..") for part in path.split("/"))
+
+
+def trial_folder(case_id: str, number: int) -> str:
+    """Relative path of a trial's folder; trials are numbered from 1."""
+    return f"{TRIALS}/{case_id}/{number:03d}"
+
+
+def case_file(case_id: str) -> str:
+    """Relative path of a case as it was given."""
+    return f"{CASES}/{case_id}.json"
+
+
+def format_version(value: object) -> int | None:
+    """The version in a plan's ``format``, ``None`` when it is not this family of formats."""
+    match = _FORMAT_PATTERN.fullmatch(value) if isinstance(value, str) else None
+    return int(match.group(1)) if match else None
+
+
+def walk(root: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every entry below ``root`` as (relative path, entry), in the byte order of the paths.
+
+    Links are not followed. A directory comes as ``name/`` before what it holds, which
+    makes the order that of the full paths. Raises ``OSError`` when a folder cannot be read.
+    """
+    yield from _walk(root, "")
+
+
+def _walk(folder: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    with os.scandir(folder) as scan:
+        entries = [(os.fsencode(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name), e) for e in scan]
+    entries.sort(key=lambda pair: pair[0])
+    for name, entry in entries:
+        relative = prefix + os.fsdecode(name)
+        yield relative, entry
+        if relative.endswith("/"):
+            yield from _walk(entry.path, relative)

@@ -1,0 +1,188 @@
+"""Reading an evidence directory that somebody else may have made.
+
+Owns the way from a path to checked records. It never writes, follows no links out of
+the directory, and believes no record that the manifest or the journal does not vouch for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent_eval.evidence import layout
+from agent_eval.evidence.manifest import read_seal, verify
+from agent_eval.records import strict_json
+from agent_eval.records.digests import sha256_bytes
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedTrial:
+    """A finished trial as it was kept. ``record`` is ``trial.json``."""
+
+    case_id: str
+    number: int
+    path: str
+    record: dict
+
+    @property
+    def name(self) -> str:
+        """``case/NNN``, as ``show`` takes it."""
+        return f"{self.case_id}/{self.number:03d}"
+
+    def read(self, name: str) -> bytes | None:
+        """Bytes of a file of the trial's folder, ``None`` when the record does not name it.
+
+        Raises :class:`EvidenceFault` when it is gone or not what the record says.
+        """
+        digest = self.record["files"].get(name)
+        if digest is None:
+            return None
+        data = _read_plain(os.path.join(self.path, name))
+        if data is None or sha256_bytes(data) != digest:
+            raise EvidenceFault.one(f"trials/{self.name}/{name}", "changed or missing")
+        return data
+
+
+class EvidenceReader:
+    """An evidence directory that was checked when it was opened.
+
+    ``sealed`` says whether it has a manifest; ``seal`` is then its digest.
+    """
+
+    def __init__(self, path: str, plan: dict, seal: str | None) -> None:
+        self.path = path
+        self.plan = plan
+        self.seal = seal
+        self.sealed = seal is not None
+        self._finished = None if self.sealed else dict(self._journal_finished())
+
+    @classmethod
+    def open(cls, path: str, *, unsealed_ok: bool = False, check: bool = True) -> EvidenceReader:
+        """Open a directory of this format or an earlier one.
+
+        With ``check`` every file is compared with the manifest first. Raises :class:`InvalidInput` when it is
+        not an evidence directory, is of a newer format, or is unsealed without ``unsealed_ok``;
+        :class:`EvidenceFault`, naming each path, when it does not hold.
+        """
+        if not os.path.isdir(path):
+            raise InvalidInput.one(path, "not an evidence directory", "name the directory that a run printed")
+        seal = read_seal(path)
+        if seal is None and not os.path.lexists(os.path.join(path, layout.MANIFEST)):
+            if not unsealed_ok:
+                _read_plan(path)
+                raise InvalidInput.one(path, "unsealed", "add --unsealed to use its finished trials")
+        elif check:
+            _require_consistent(path)
+        return cls(os.path.abspath(path), _read_plan(path), seal)
+
+    @property
+    def summary(self) -> dict | None:
+        """The summary, ``None`` when the run did not get to write one."""
+        data = self.read(layout.SUMMARY)
+        return None if data is None else _record(layout.SUMMARY, data)
+
+    def case_bytes(self, case_id: str) -> bytes:
+        """A case, byte for byte as it was given. Raises :class:`EvidenceFault` when it is not there."""
+        data = self.read(layout.case_file(case_id))
+        if data is None:
+            raise EvidenceFault.one(layout.case_file(case_id), "missing")
+        return data
+
+    def read(self, name: str) -> bytes | None:
+        """Bytes of a plain file by relative path, ``None`` when it is not there."""
+        if not layout.is_safe_path(name):
+            raise InvalidInput.one(name, "not a path of an evidence directory")
+        return _read_plain(os.path.join(self.path, name))
+
+    def trials(self) -> Iterator[RetainedTrial]:
+        """Every finished trial, in the order of the plan. Raises :class:`EvidenceFault` for a record that does not hold."""
+        for case in self.plan["cases"]:
+            for number in range(1, self.plan["trials"] + 1):
+                trial = self.trial(case["id"], number)
+                if trial is not None:
+                    yield trial
+
+    def trial(self, case_id: str, number: int) -> RetainedTrial | None:
+        """One finished trial, ``None`` when it has no record (or, unsealed, the journal does not vouch for it)."""
+        folder = layout.trial_folder(case_id, number)
+        name = f"{folder}/{layout.TRIAL_RECORD}"
+        expected = None
+        if self._finished is not None:
+            expected = self._finished.get((case_id, number))
+            if expected is None:
+                return None
+        data = _read_plain(os.path.join(self.path, name))
+        if data is None and expected is None:
+            return None
+        if data is None or (expected is not None and sha256_bytes(data) != expected):
+            raise EvidenceFault.one(name, "changed or missing since the journal named it")
+        record = _record(name, data)
+        if record.get("case_id") != case_id or record.get("number") != number or not isinstance(record.get("files"), dict):
+            raise EvidenceFault.one(name, "not the record of this trial")
+        return RetainedTrial(case_id, number, os.path.join(self.path, folder), record)
+
+    def _journal_finished(self) -> Iterator[tuple[tuple[str, int], str]]:
+        for event in read_journal(self.path):
+            if event.get("event") == "finished":
+                yield (event["case_id"], event["number"]), event["sha256"]
+
+
+def read_journal(path: str) -> Iterator[dict]:
+    """The journal's whole lines. A last line without its end was cut by a crash and is passed over.
+
+    Raises :class:`EvidenceFault` for a whole line that is not a JSON object.
+    """
+    data = _read_plain(os.path.join(path, layout.JOURNAL)) or b""
+    whole, _, _ = data.rpartition(b"\n")
+    for index, line in enumerate(whole.split(b"\n") if whole else ()):
+        yield _record(f"{layout.JOURNAL}, line {index + 1}", line)
+
+
+def _read_plan(path: str) -> dict:
+    data = _read_plain(os.path.join(path, layout.PLAN))
+    if data is None:
+        raise InvalidInput.one(path, "not an evidence directory (no plan.json)", "name the directory that a run printed")
+    try:
+        plan = strict_json.parse_object(data, max_bytes=layout.MAX_RECORD_BYTES)
+    except strict_json.JsonError as error:
+        raise EvidenceFault.one(os.path.join(path, layout.PLAN), str(error)) from None
+    version = layout.format_version(plan.get("format"))
+    if version is None:
+        raise InvalidInput.one(path, "not an evidence directory of this project", "name the directory that a run printed")
+    if version > layout.FORMAT_VERSION:
+        raise InvalidInput.one(path, f"written in format {plan['format']}", f"this version reads up to {layout.FORMAT}: use a newer one")
+    cases, trials = plan.get("cases"), plan.get("trials")
+    shapes = isinstance(cases, list) and all(isinstance(c, dict) and layout.is_safe_id(c.get("id")) for c in cases)
+    if not shapes or type(trials) is not int or trials < 0:
+        raise EvidenceFault.one(os.path.join(path, layout.PLAN), "not a plan of this format")
+    return plan
+
+
+def _require_consistent(path: str) -> None:
+    report = verify(path)
+    kinds = (("missing", report.missing), ("unexpected", report.unexpected), ("changed", report.changed), ("unsafe", report.unsafe))
+    problems = [Problem(name, kind) for kind, names in kinds for name in names]
+    if problems:
+        raise EvidenceFault(problems)
+
+
+def _record(name: str, data: bytes) -> dict:
+    try:
+        return strict_json.parse_object(data, max_bytes=layout.MAX_RECORD_BYTES)
+    except strict_json.JsonError as error:
+        raise EvidenceFault.one(name, str(error)) from None
+
+
+def _read_plain(path: str) -> bytes | None:
+    """Bytes of a regular file, ``None`` when there is none; a link or a special file counts as none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:
+        try:
+            return stream.read()
+        except OSError:
+            return None

@@ -1,0 +1,201 @@
+"""Writing an evidence directory: plan first, trials as they end, the manifest last.
+
+Owns the order of the writes. Nothing that was written is opened for writing again;
+a directory that exists is never used. It does not decide what a record says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from agent_eval.evidence import layout
+from agent_eval.evidence.files import Files
+from agent_eval.evidence.manifest import manifest_lines
+from agent_eval.records import strict_json
+from agent_eval.records.clock import now_at
+from agent_eval.records.digests import sha256_bytes, sha256_file
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+
+
+class TrialFolder:
+    """The folder of one trial: made new, each file written once.
+
+    ``files`` is what ``trial.json`` will name: relative path and SHA-256.
+    """
+
+    __slots__ = ("case_id", "files", "number", "path", "_files", "_folders")
+
+    def __init__(self, path: str, case_id: str, number: int, files: Files) -> None:
+        self.path = path
+        self.case_id = case_id
+        self.number = number
+        self.files: dict[str, str] = {}
+        self._files = files
+        self._folders: set[str] = set()
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write one new file and return its digest. Raises ``OSError``; a second file of a name is ``FileExistsError``."""
+        folder, _, _ = name.rpartition("/")
+        if folder and folder not in self._folders:
+            self._files.make_directory(os.path.join(self.path, folder))
+            self._folders.add(folder)
+        self._files.create(os.path.join(self.path, name), data)
+        digest = self.files[name] = sha256_bytes(data)
+        return digest
+
+    def keep_content(self, data: bytes) -> str:
+        """Keep captured content under its own digest, once however often it occurs; returns the digest."""
+        digest = sha256_bytes(data)
+        name = f"{layout.FILES}/{digest}"
+        return digest if name in self.files else self.write(name, data)
+
+    def adopt(self, name: str, sha256: str) -> None:
+        """Count a file that the supervisor wrote into the folder, with the digest taken while writing."""
+        self.files[name] = sha256
+
+
+class EvidenceWriter:
+    """One new evidence directory, from its creation to its seal.
+
+    The digest of each finished trial's record is held in memory (32 bytes a trial), so that
+    a record changed behind our back is noticed when the directory is sealed.
+    """
+
+    def __init__(self, path: str, files: Files) -> None:
+        self.path = path
+        self.files = files
+        self._finished: dict[tuple[str, int], bytes] = {}
+        self._case_folders: set[str] = set()
+        self._fixed: dict[str, str] = {}
+        self._journal: int | None = None
+
+    @classmethod
+    def create(cls, path: str, files: Files | None = None) -> EvidenceWriter:
+        """Make the directory (mode 0700), which must not exist; its parent must.
+
+        Raises :class:`InvalidInput` when it exists or cannot be made.
+        """
+        files = files or Files()
+        try:
+            files.make_directory(path)
+        except FileExistsError:
+            raise InvalidInput.one(path, "exists already", "name a new directory: evidence is never overwritten") from None
+        except OSError as error:
+            raise InvalidInput.one(path, f"cannot be made ({error.strerror})", "name a directory in a folder you may write") from None
+        return cls(os.path.abspath(path), files)
+
+    def write_plan(self, plan: dict[str, object], cases: Iterable[tuple[str, bytes]] = ()) -> None:
+        """Write and sync ``plan.json`` before anything runs, then the cases as given and the journal's first line.
+
+        Raises :class:`EvidenceFault` when it cannot be written.
+        """
+        try:
+            self._write_fixed(layout.PLAN, strict_json.pretty(plan))
+            self.files.sync_file(os.path.join(self.path, layout.PLAN))
+            self.files.sync_file(self.path)
+            self.files.sync_file(os.path.dirname(self.path))
+            self.files.make_directory(os.path.join(self.path, layout.CASES))
+            self.files.make_directory(os.path.join(self.path, layout.TRIALS))
+            for case_id, data in cases:
+                self._write_fixed(layout.case_file(case_id), data)
+            self._journal = self.files.open_append(os.path.join(self.path, layout.JOURNAL))
+        except OSError as error:
+            raise EvidenceFault.one(self.path, f"the plan could not be written ({error.strerror})", "nothing was run") from None
+        self.journal("planned", planned=plan.get("planned"))
+
+    def _write_fixed(self, name: str, data: bytes) -> None:
+        self.files.create(os.path.join(self.path, name), data)
+        self._fixed[name] = sha256_bytes(data)
+
+    def journal(self, event: str, **facts: object) -> None:
+        """Append one line. Raises :class:`EvidenceFault` when it cannot be written."""
+        line = strict_json.canonical({"event": event, "at": now_at(), **facts}) + b"\n"
+        try:
+            self.files.append(self._journal, line)
+        except OSError as error:
+            raise EvidenceFault.one(layout.JOURNAL, f"could not be written ({error.strerror})") from None
+
+    def trial(self, case_id: str, number: int) -> TrialFolder:
+        """Make the folder of a trial. Raises ``OSError``; an existing folder is ``FileExistsError``."""
+        if case_id not in self._case_folders:
+            self.files.make_directory(os.path.join(self.path, layout.TRIALS, case_id))
+            self._case_folders.add(case_id)
+        path = os.path.join(self.path, layout.trial_folder(case_id, number))
+        self.files.make_directory(path)
+        return TrialFolder(path, case_id, number, self.files)
+
+    def finish(self, folder: TrialFolder, record: dict[str, object], *, sync: bool = False) -> None:
+        """Write ``trial.json`` once and say so in the journal. Raises ``OSError`` or :class:`EvidenceFault`."""
+        data = strict_json.canonical({**record, "files": dict(folder.files)}) + b"\n"
+        self.files.create(os.path.join(folder.path, layout.TRIAL_RECORD), data)
+        digest = sha256_bytes(data)
+        self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
+        if sync:
+            self.files.sync_all(self.path)
+        judgment = record["judgment"]
+        self.journal(
+            "finished",
+            case_id=folder.case_id,
+            number=folder.number,
+            sha256=digest,
+            verdict=judgment["verdict"],
+            cause=judgment["cause"],
+        )
+        if sync:
+            self.files.sync_file(os.path.join(self.path, layout.JOURNAL))
+
+    def changed_since_written(self) -> list[str]:
+        """Relative paths of fixed files, records and captured files that no longer have the digest they were written with."""
+        changed = [name for name, digest in self._fixed.items() if not self._holds(name, digest)]
+        for (case_id, number), digest in self._finished.items():
+            folder = layout.trial_folder(case_id, number)
+            name = f"{folder}/{layout.TRIAL_RECORD}"
+            if not self._holds(name, digest.hex()):
+                changed.append(name)
+                continue
+            with open(os.path.join(self.path, name), "rb") as stream:
+                record = strict_json.parse_object(stream.read())
+            changed += [f"{folder}/{n}" for n, d in record["files"].items() if not self._holds(f"{folder}/{n}", d)]
+        return changed
+
+    def _holds(self, name: str, digest: str) -> bool:
+        try:
+            return sha256_file(os.path.join(self.path, name)) == digest
+        except (OSError, ValueError):
+            return False
+
+    def seal(self, summary: dict[str, object]) -> str:
+        """Write the summary, then the manifest under its final name, and return its digest.
+
+        Everything is made durable before the manifest appears, and the manifest before this returns.
+        Raises :class:`EvidenceFault` when something changed since it was written or cannot be written;
+        the directory then stays unsealed.
+        """
+        try:
+            changed = self.changed_since_written()
+            if changed:
+                raise EvidenceFault(
+                    [Problem(name, "changed-before-seal", "the directory is left unsealed") for name in changed[:20]]
+                )
+            self.files.create(os.path.join(self.path, layout.SUMMARY), strict_json.pretty(summary))
+            self.journal("sealing")
+            self.close()
+            data = "".join(manifest_lines(self.path)).encode()
+            self.files.sync_all(self.path)
+            draft = os.path.join(self.path, layout.MANIFEST_DRAFT)
+            self.files.create(draft, data)
+            self.files.sync_file(draft)
+            self.files.rename(draft, os.path.join(self.path, layout.MANIFEST))
+            self.files.sync_file(self.path)
+        except OSError as error:
+            raise EvidenceFault.one(self.path, f"could not be sealed ({error.strerror})", "the directory is left unsealed") from None
+        except ValueError as error:
+            raise EvidenceFault.one(self.path, f"could not be sealed: {error}", "the directory is left unsealed") from None
+        return sha256_bytes(data)
+
+    def close(self) -> None:
+        """Close the journal. The directory stays unsealed unless :meth:`seal` was called."""
+        if self._journal is not None:
+            os.close(self._journal)
+            self._journal = None

@@ -1,6 +1,6 @@
 """The texts at the end of a run: counts, table of cases, what was reached, and the closing lines.
 
-Owns: the wording and the layout of the final table and the meaning of each exit code in words.
+Owns: the wording and the layout of the final table and of the closing lines.
 It formats what ``summary.json`` counts and adds up nothing but seconds, so that the table, the
 summary and the exit code cannot disagree.
 """
@@ -10,20 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agent_eval.records.exit_codes import MEANING
 from agent_eval.report.visible_text import cells, count, escape, fit, pad, seconds
 
-EXIT_MEANINGS = {
-    0: "every planned trial passed",
-    1: "at least one trial failed",
-    2: "usage or invalid input, nothing ran",
-    3: "evidence is not self-consistent, does not match its seal, or could not be sealed",
-    4: "nothing could be judged",
-    5: "incomplete: some passed, none failed, some are void or unrun",
-    70: "internal error",
-    129: "interrupted by SIGHUP",
-    130: "interrupted by SIGINT",
-    143: "interrupted by SIGTERM",
-}
 MAX_ROWS = 60
 _MAX_CASE_CELLS = 40
 _COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
@@ -74,7 +63,7 @@ def summary_table(plan: Mapping, summary: Mapping, trials: Iterable[TrialRow], *
 
 def closing_lines(verdict: str, directory: str, seal: str | None, exit_code: int) -> str:
     """The last lines of every run: verdict, where the evidence is, its seal, what the exit code means."""
-    meaning = EXIT_MEANINGS.get(exit_code, "interrupted by a signal" if exit_code > 128 else "see the lines above")
+    meaning = MEANING.get(exit_code, "interrupted by a signal")
     return "\n".join(
         (
             f"verdict:  {escape(str(verdict))}",

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TextIO
 
-from agent_eval.report.tables import EXIT_MEANINGS, TrialRow, closing_lines, summary_table
-from agent_eval.report.visible_text import clock, cells, count, escape, fit, seconds
+from agent_eval.report.tables import TrialRow, closing_lines, summary_table
+from agent_eval.report.visible_text import clock, cells, escape, fit, seconds
 
 __all__ = [
-    "EXIT_MEANINGS",
     "COLOR_MODES",
     "Paint",
     "Progress",

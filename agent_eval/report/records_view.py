@@ -1,0 +1,154 @@
+"""What reports show of an evidence directory, as plain values that need no further reading.
+
+Owns the one pass over the trials' records that every format shares: the counts, a short
+line per trial (planned and never started ones included), and where the directory came from. It reads
+no captured output (``trial_page`` does) and judges nothing. A directory made by somebody
+else is only as well-formed as they made it: a record of another shape is an
+:class:`EvidenceFault` that names it, never a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_eval.records.problems import EvidenceFault
+
+if TYPE_CHECKING:
+    from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
+
+COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
+VERDICTS = ("pass", "fail", "void", "interrupted", "unrun")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One planned trial in short. ``verdict`` is one of :data:`VERDICTS`.
+
+    ``details`` holds (reason, detail) pairs, a void's cause first. ``wall_s`` and ``output_bytes`` (kept bytes
+    of stdout, stderr and report together) are ``None`` where nothing ran. ``leaked`` and ``unreaped`` count processes.
+    """
+
+    case_id: str
+    number: int
+    verdict: str
+    details: tuple[tuple[str, str], ...] = ()
+    basis: str = ""
+    wall_s: float | None = None
+    output_bytes: int | None = None
+    max_rss_bytes: int | None = None
+    stop_reason: str | None = None
+    leaked: int = 0
+    unreaped: int = 0
+    identity_changed: bool = False
+
+    @property
+    def name(self) -> str:
+        """``case/NNN``, as ``show`` takes it."""
+        return f"{self.case_id}/{self.number:03d}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reason words, each once."""
+        return tuple(dict.fromkeys(reason for reason, _ in self.details))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecords:
+    """Everything short about a run. ``summary`` has the counts of :data:`COUNTS` as integers."""
+
+    path: str
+    seal: str | None
+    plan: Mapping
+    summary: Mapping
+    lines: tuple[TrialLine, ...]
+
+    @property
+    def kind(self) -> str:
+        """What made the directory: ``run``, ``regrade``, ``recheck``, ``merge`` ..."""
+        return str(self.plan.get("kind") or "run")
+
+    @property
+    def limits(self) -> Mapping:
+        """The plan's limits; empty when it has none."""
+        return mapping(self.plan.get("limits"))
+
+    def scope_of(self, case_id: str) -> str:
+        """The scope of a case in the owner's words; empty when none was given."""
+        for case in self.plan["cases"]:
+            if case["id"] == case_id:
+                return str(case.get("scope") or "")
+        return ""
+
+
+def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecords:
+    """The records of a run in plan order. ``summary`` stands in for that of an unsealed directory.
+
+    Raises :class:`EvidenceFault` for a summary or a trial record of another shape.
+    """
+    found = reader.summary if summary is None else summary
+    if found is None:
+        raise EvidenceFault.one("summary.json", "missing")
+    for name in COUNTS:
+        if type(found.get(name)) is not int:
+            raise EvidenceFault.one("summary.json", f"{name} is not a count")
+    finished = {(trial.case_id, trial.number): trial_line(trial) for trial in reader.trials()}
+    lines = []
+    for case in reader.plan["cases"]:
+        for number in range(1, reader.plan["trials"] + 1):
+            line = finished.get((case["id"], number))
+            lines.append(line or TrialLine(case["id"], number, "unrun"))
+    return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines))
+
+
+def trial_line(trial: RetainedTrial) -> TrialLine:
+    """One finished trial in short. Raises :class:`EvidenceFault` when its judgment is not of this format."""
+    record = trial.record
+    judgment = mapping(record.get("judgment"))
+    verdict, cause = judgment.get("verdict"), judgment.get("cause")
+    if verdict not in ("pass", "fail", "void"):
+        raise EvidenceFault.one(f"trials/{trial.name}/trial.json", "holds no verdict")
+    outcome = mapping(record.get("outcome"))
+    tree = mapping(outcome.get("tree"))
+    failures = [mapping(failure) for failure in sequence(judgment.get("failures"))]
+    details = [(str(failure.get("reason")), str(failure.get("detail") or "")) for failure in failures]
+    if cause and cause not in (reason for reason, _ in details):
+        details.insert(0, (str(cause), ""))
+    kept = [number(mapping(outcome.get(name)).get("kept_bytes")) for name in ("stdout", "stderr", "report")]
+    rss = number(outcome.get("max_rss_bytes"))
+    return TrialLine(
+        trial.case_id,
+        trial.number,
+        "interrupted" if verdict == "void" and cause == "interrupted" else verdict,
+        tuple(details),
+        str(judgment.get("basis") or ""),
+        number(outcome.get("wall_s")),
+        int(sum(part or 0 for part in kept)) if outcome else None,
+        None if rss is None else int(rss),
+        str(outcome["stop_reason"]) if outcome.get("stop_reason") else None,
+        int(number(tree.get("leaked")) or 0),
+        len(sequence(tree.get("unreaped"))),
+        identity_changed(mapping(record.get("identity"))),
+    )
+
+
+def identity_changed(identity: Mapping) -> bool:
+    """Whether the identity after the trial is known and differs from that before it."""
+    before, after = identity.get("before"), identity.get("after")
+    return bool(after) and bool(before) and before != after
+
+
+def mapping(value: object) -> Mapping:
+    """``value`` when it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: object) -> list:
+    """``value`` when it is an array, else an empty one."""
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def number(value: object) -> float | None:
+    """``value`` when it is a number, else ``None``."""
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,153 @@
+"""The summary of a run: counts first, every planned trial in exactly one of them.
+
+Owns ``summary.json`` and the rule of the exit code. It does pure arithmetic over
+judgments; it neither reads evidence nor prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agent_eval.measure.reliability import pass_at_k, pass_hat_k
+from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.judgment import Basis, Judgment, Verdict
+from agent_eval.records.outcome import Outcome, StopReason
+
+INTERRUPTED = "interrupted"
+COUNTS = ("passed", "failed", "void", "interrupted", "unrun")
+
+
+@dataclass(slots=True)
+class _CaseTally:
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS[:-1], 0))
+    reasons: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Tally:
+    """Adds up judged trials as they come; memory grows with the number of cases, not of trials.
+
+    A trial counts under exactly one of ``passed``, ``failed``, ``void`` and ``interrupted``; what was planned
+    and has no judgment is ``unrun``.
+    """
+
+    def __init__(self, plan: dict) -> None:
+        self._plan = plan
+        self._cases = {case["id"]: _CaseTally() for case in plan["cases"]}
+        self._basis = {basis.value: dict.fromkeys(("passed", "failed", "void"), 0) for basis in Basis}
+        self._limits: dict[str, int] = {}
+        self._leaks = {"trials": 0, "processes": 0, "unreaped": 0}
+        self._unrecorded: list[str] = []
+        self.failed = 0
+        self.done = 0
+
+    def add(self, case_id: str, number: int, judgment: Judgment, outcome: Outcome | None, *, recorded: bool = True) -> None:
+        """Count one trial. ``recorded`` is false when its record could not be written."""
+        case = self._cases[case_id]
+        column = column_of(judgment)
+        case.counts[column] += 1
+        self.done += 1
+        if column == "failed":
+            self.failed += 1
+        if column != INTERRUPTED:
+            self._basis[judgment.basis.value][column] += 1
+        for reason in judgment.reasons:
+            case.reasons[reason] = case.reasons.get(reason, 0) + 1
+        if not recorded:
+            self._unrecorded.append(f"{case_id}/{number:03d}")
+        if outcome is not None:
+            case.seconds += outcome.wall_s
+            self._add_outcome(outcome)
+
+    def _add_outcome(self, outcome: Outcome) -> None:
+        if outcome.stop_reason in (StopReason.TIMEOUT, StopReason.OUTPUT_LIMIT):
+            self._limits[outcome.stop_reason.value] = self._limits.get(outcome.stop_reason.value, 0) + 1
+        if outcome.tree.leaked:
+            self._leaks["trials"] += 1
+            self._leaks["processes"] += outcome.tree.leaked
+        self._leaks["unreaped"] += len(outcome.tree.unreaped)
+
+    def summary(self, *, signal: int | None = None, facts: dict[str, object] | None = None) -> dict[str, object]:
+        """The content of ``summary.json``.
+
+        ``signal`` is the number of the signal that interrupted the run. ``facts`` are further plain JSON keys.
+        pass@k and pass^k are per case, for every k up to the number of judged trials, and never pooled.
+        """
+        trials = self._plan["trials"]
+        cases = {case_id: self._case_summary(tally, trials) for case_id, tally in self._cases.items()}
+        totals = {name: sum(case[name] for case in cases.values()) for name in COUNTS}
+        exit_code = exit_code_of(totals, signal)
+        not_scored = dict.fromkeys(text for case in self._plan["cases"] for text in case["not_scored"])
+        return {
+            "planned": self._plan["planned"],
+            **totals,
+            "judged": totals["passed"] + totals["failed"],
+            "cases": cases,
+            "basis": self._basis,
+            "reliability": self._reliability(cases),
+            "not_scored": list(not_scored),
+            "limits_reached": self._limits,
+            "leaks": self._leaks,
+            "unrecorded": self._unrecorded,
+            "interrupted_by_signal": signal,
+            "exit_code": int(exit_code),
+            "verdict": verdict_word(exit_code),
+            **(facts or {}),
+        }
+
+    def _case_summary(self, tally: _CaseTally, trials: int) -> dict[str, object]:
+        passed, failed = tally.counts["passed"], tally.counts["failed"]
+        judged = passed + failed
+        return {
+            "planned": trials,
+            **tally.counts,
+            "unrun": trials - sum(tally.counts.values()),
+            "judged": judged,
+            "reasons": tally.reasons,
+            "wall_s": tally.seconds,
+            "pass_at_k": {str(k): pass_at_k(judged, passed, k) for k in range(1, judged + 1)},
+            "pass_hat_k": {str(k): pass_hat_k(judged, passed, k) for k in range(1, judged + 1)},
+        }
+
+    def _reliability(self, cases: dict[str, dict]) -> dict[str, object] | None:
+        """Mean over cases of each case's pass@k and pass^k, at the largest k that every case was judged for; ``None`` when that is 0."""
+        k = min((case["judged"] for case in cases.values()), default=0)
+        if k == 0:
+            return None
+        at = [case["pass_at_k"][str(k)] for case in cases.values()]
+        hat = [case["pass_hat_k"][str(k)] for case in cases.values()]
+        return {"k": k, "cases": len(cases), "pass_at_k": sum(at) / len(at), "pass_hat_k": sum(hat) / len(hat)}
+
+
+def column_of(judgment: Judgment) -> str:
+    """The one count that a judged trial belongs to."""
+    if judgment.verdict is Verdict.PASS:
+        return "passed"
+    if judgment.verdict is Verdict.FAIL:
+        return "failed"
+    return INTERRUPTED if judgment.cause == INTERRUPTED else "void"
+
+
+def exit_code_of(counts: dict[str, int], signal: int | None = None) -> ExitCode:
+    """The exit code that the counts of a run call for (``DESIGN 5``); ``signal`` wins, as 128 + its number."""
+    if signal is not None:
+        return ExitCode(128 + signal)
+    if counts["failed"]:
+        return ExitCode.FAILED
+    if not counts["passed"]:
+        return ExitCode.NOT_JUDGED
+    if counts["void"] or counts["interrupted"] or counts["unrun"]:
+        return ExitCode.INCOMPLETE
+    return ExitCode.PASSED
+
+
+def verdict_word(code: ExitCode) -> str:
+    """One word for the headline."""
+    words = {
+        ExitCode.PASSED: "passed",
+        ExitCode.FAILED: "failed",
+        ExitCode.NOT_JUDGED: "not judged",
+        ExitCode.INCOMPLETE: "incomplete",
+        ExitCode.EVIDENCE: "evidence fault",
+    }
+    return words.get(code, "interrupted")

@@ -86,8 +86,9 @@ class EvidenceReader:
     def case_bytes(self, case_id: str) -> bytes:
         """A case, byte for byte as it was given. Raises :class:`EvidenceFault` when it is not there."""
         data = self.read(layout.case_file(case_id))
-        if data is None:
-            raise EvidenceFault.one(layout.case_file(case_id), "missing")
+        expected = next((case.get("sha256") for case in self.plan["cases"] if case["id"] == case_id), None)
+        if data is None or sha256_bytes(data) != expected:
+            raise EvidenceFault.one(layout.case_file(case_id), "missing, or not the case that the plan names")
         return data
 
     def read(self, name: str) -> bytes | None:

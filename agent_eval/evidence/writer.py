@@ -69,6 +69,7 @@ class EvidenceWriter:
         self._case_folders: set[str] = set()
         self._fixed: dict[str, str] = {}
         self._journal: int | None = None
+        self._journal_bytes = 0
 
     @classmethod
     def create(cls, path: str, files: Files | None = None) -> EvidenceWriter:
@@ -100,21 +101,23 @@ class EvidenceWriter:
             for case_id, data in cases:
                 self._write_fixed(layout.case_file(case_id), data)
             self._journal = self.files.open_append(os.path.join(self.path, layout.JOURNAL))
+            self.journal("planned", planned=plan.get("planned"))
         except OSError as error:
             raise EvidenceFault.one(self.path, f"the plan could not be written ({error.strerror})", "nothing was run") from None
-        self.journal("planned", planned=plan.get("planned"))
 
     def _write_fixed(self, name: str, data: bytes) -> None:
         self.files.create(os.path.join(self.path, name), data)
         self._fixed[name] = sha256_bytes(data)
 
     def journal(self, event: str, **facts: object) -> None:
-        """Append one line. Raises :class:`EvidenceFault` when it cannot be written."""
+        """Append one line. Raises ``OSError``; a line that could not be written whole is taken back."""
         line = strict_json.canonical({"event": event, "at": now_at(), **facts}) + b"\n"
         try:
             self.files.append(self._journal, line)
-        except OSError as error:
-            raise EvidenceFault.one(layout.JOURNAL, f"could not be written ({error.strerror})") from None
+        except OSError:
+            os.ftruncate(self._journal, self._journal_bytes)
+            raise
+        self._journal_bytes += len(line)
 
     def trial(self, case_id: str, number: int) -> TrialFolder:
         """Make the folder of a trial. Raises ``OSError``; an existing folder is ``FileExistsError``."""
@@ -126,24 +129,30 @@ class EvidenceWriter:
         return TrialFolder(path, case_id, number, self.files)
 
     def finish(self, folder: TrialFolder, record: dict[str, object], *, sync: bool = False) -> None:
-        """Write ``trial.json`` once and say so in the journal. Raises ``OSError`` or :class:`EvidenceFault`."""
-        data = strict_json.canonical({**record, "files": dict(folder.files)}) + b"\n"
-        self.files.create(os.path.join(folder.path, layout.TRIAL_RECORD), data)
+        """Write ``trial.json`` once and say so in the journal; with ``sync`` both are durable when this returns.
+
+        Raises ``OSError``; the trial then has no record.
+        """
+        data = strict_json.canonical({**record, "files": folder.files}) + b"\n"
+        path = os.path.join(folder.path, layout.TRIAL_RECORD)
+        self.files.create(path, data)
         digest = sha256_bytes(data)
-        self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
-        if sync:
-            self.files.sync_all(self.path)
         judgment = record["judgment"]
-        self.journal(
-            "finished",
-            case_id=folder.case_id,
-            number=folder.number,
-            sha256=digest,
-            verdict=judgment["verdict"],
-            cause=judgment["cause"],
-        )
-        if sync:
-            self.files.sync_file(os.path.join(self.path, layout.JOURNAL))
+        try:
+            self.journal(
+                "finished",
+                case_id=folder.case_id,
+                number=folder.number,
+                sha256=digest,
+                verdict=judgment["verdict"],
+                cause=judgment["cause"],
+            )
+            if sync:
+                self.files.sync_all(self.path)
+        except OSError:
+            os.unlink(path)
+            raise
+        self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
 
     def changed_since_written(self) -> list[str]:
         """Relative paths of fixed files, records and captured files that no longer have the digest they were written with."""

@@ -83,7 +83,6 @@ def judge_check(
     *,
     required_checks: tuple[str, ...] = (),
     leaks_fail: bool = False,
-    grader: tuple[tuple[str, str], ...],
 ) -> Judgment:
     """The judgment of one checker run: a pass, or a fail with every reason that holds.
 
@@ -112,7 +111,6 @@ def judge_check(
         Basis.OWNER_ATTESTED if attested else Basis.RECOMPUTED,
         tuple(failures),
         checks,
-        grader=grader,
     )
 
 
@@ -123,7 +121,7 @@ def process_failures(outcome: Outcome) -> list[Failure]:
         error = outcome.start_error
         failures.append(Failure("start-failed", f"{error.stage}: {error.message}", (f"{_OUTCOME}/start_error",)))
     if outcome.stop_reason is StopReason.TIMEOUT:
-        failures.append(Failure("timeout", f"stopped after {outcome.wall_s:.3f} s", (f"{_OUTCOME}/stop_reason",)))
+        failures.append(Failure("timeout", "stopped at its time limit", (f"{_OUTCOME}/stop_reason",)))
     if outcome.stop_reason is StopReason.OUTPUT_LIMIT:
         kept = outcome.stdout.kept_bytes + outcome.stderr.kept_bytes
         failures.append(Failure("output-limit", f"{kept} bytes kept, more were offered", (f"{_OUTCOME}/stop_reason",)))

@@ -7,6 +7,7 @@ about itself is not void: turning a fail into a void must never help it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
@@ -23,29 +24,30 @@ EVIDENCE_TAMPERED = "evidence-tampered"
 def judge_trial(judge: Judge, evidence: TrialEvidence, criteria: str, grader: tuple[tuple[str, str], ...]) -> Judgment:
     """The judgment of one trial: the rules here first, then the consumer's ``judge``.
 
-    ``criteria`` is ``retained`` (the scenario data kept in the evidence) or ``current`` (today's).
+    ``grader`` (name and source digest) is written into the judgment. ``criteria`` is ``retained`` (the scenario data kept in the evidence) or ``current`` (today's).
     """
-    first = _before_domain(evidence.record, grader)
-    return first if first is not None else judge(evidence, criteria)
+    first = _before_domain(evidence.record)
+    judgment = first if first is not None else judge(evidence, criteria)
+    return replace(judgment, grader=grader)
 
 
-def _before_domain(record: dict, grader: tuple[tuple[str, str], ...]) -> Judgment | None:
+def _before_domain(record: dict) -> Judgment | None:
     if record.get("interrupted"):
-        return _void(INTERRUPTED, "the run was interrupted while this trial was running", grader)
+        return _void(INTERRUPTED, "the run was interrupted while this trial was running")
     recording = record.get("recording")
     if recording:
         detail = "; ".join(recording["errors"])
         if recording["brought_about_by_subject"]:
             failure = Failure(EVIDENCE_TAMPERED, f"{recording['how']}: {detail}", ("trial.json#/recording",))
-            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,), grader=grader)
-        return _void(RECORDING_FAILED, detail, grader)
+            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,))
+        return _void(RECORDING_FAILED, detail)
     outcome = record.get("outcome") or {}
     if outcome.get("stop_reason") == SUPERVISOR_LOST:
-        return _void(SUPERVISOR_LOST, "the guardian of this trial was killed or stopped", grader)
+        return _void(SUPERVISOR_LOST, "the guardian of this trial was killed or stopped")
     if outcome.get("status_lost"):
-        return _void(STATUS_LOST, "the exit status was taken by something else", grader)
+        return _void(STATUS_LOST, "the exit status was taken by something else")
     return None
 
 
-def _void(cause: str, detail: str, grader: tuple[tuple[str, str], ...]) -> Judgment:
-    return Judgment(Verdict.VOID, Basis.RECOMPUTED, (Failure(cause, detail),), cause=cause, grader=grader)
+def _void(cause: str, detail: str) -> Judgment:
+    return Judgment(Verdict.VOID, Basis.RECOMPUTED, (Failure(cause, detail),), cause=cause)

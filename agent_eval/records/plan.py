@@ -129,3 +129,17 @@ def plan_sha256(plan: dict) -> str:
         "evaluator": {"version": evaluator["version"], "source_sha256": evaluator["source_sha256"]},
     }
     return sha256_bytes(strict_json.canonical(frozen))
+
+
+def limits_from(args: object, default_timeout_s: float, max_timeout_s: float) -> tuple[Limits, int, list[Problem]]:
+    """Limits and number of trials from a command line's ``timeout``, ``max_output_bytes``, ``grace`` and ``trials``.
+
+    ``None`` stands for the default. Returns also every problem, naming the range.
+    """
+    limits = Limits(
+        default_timeout_s if args.timeout is None else args.timeout,
+        DEFAULT_OUTPUT_BYTES if args.max_output_bytes is None else args.max_output_bytes,
+        DEFAULT_GRACE_S if args.grace is None else args.grace,
+    )
+    trials = 1 if args.trials is None else args.trials
+    return limits, trials, limit_problems(limits, trials, max_timeout_s)

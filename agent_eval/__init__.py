@@ -1,0 +1,46 @@
+"""An evidence-preserving trial harness: the names that a consumer may use.
+
+Each is imported when it is first used, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_PUBLIC = {
+    # what goes wrong, said to a person
+    "InvalidInput": "agent_eval.records.problems",
+    "EvidenceFault": "agent_eval.records.problems",
+    "Problem": "agent_eval.records.problems",
+    # what is planned and what is judged
+    "Limits": "agent_eval.records.plan",
+    "PlannedCase": "agent_eval.records.plan",
+    "PlannedRun": "agent_eval.records.plan",
+    "limits_from": "agent_eval.records.plan",
+    "Outcome": "agent_eval.records.outcome",
+    "Judgment": "agent_eval.records.judgment",
+    "TrialEvidence": "agent_eval.grade.trial_evidence",
+    # what runs
+    "Command": "agent_eval.supervise.command",
+    "Consumer": "agent_eval.trials.consumer",
+    "TrialContext": "agent_eval.trials.consumer",
+    "TrialResult": "agent_eval.trials.consumer",
+}
+"""Public name -> module. Rooms with many names are public as modules below."""
+
+_ROOMS = {
+    "case": "agent_eval.records.case",
+    "owner_check": "agent_eval.trials.owner_check",
+    "plan": "agent_eval.records.plan",
+    "strict_json": "agent_eval.records.strict_json",
+}
+
+__all__ = [*_PUBLIC, *_ROOMS]
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return importlib.import_module(_ROOMS[name])
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,13 @@
+"""Which commands there are, and which module has each. Importing this imports none of them."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "regrade": ("agent_eval.cli.regrade", "new judgments over retained evidence; executes nothing"),
+    "recheck": ("agent_eval.cli.recheck", "run today's checkers on the retained after-states; never the agent"),
+    "verify": ("agent_eval.cli.verify", "compare a directory with its manifest and seal"),
+    "status": ("agent_eval.cli.status", "counts of a run, sealed or not"),
+    "show": ("agent_eval.cli.show", "a run or one trial in words"),
+    "list": ("agent_eval.cli.list", "consumers, cases, runs or adapters"),
+}
+"""Command name -> (module, one line for the help)."""

@@ -1,0 +1,171 @@
+"""Running an owner's checker from a case: the machinery of every consumer that has a checker.
+
+Owns one trial of a check: the look at identities before and after, the command, the
+cleanup. The judgment is :func:`agent_eval.grade.checker.judge_check`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+from agent_eval.evidence import layout
+from agent_eval.grade.checker import judge_check
+from agent_eval.grade.trial_evidence import TrialEvidence
+from agent_eval.records import strict_json
+from agent_eval.records.case import CheckCase, expand, parse_case
+from agent_eval.records.judgment import Judgment
+from agent_eval.records.outcome import Outcome, ReportState
+from agent_eval.records.plan import Limits, PlannedCase, PlannedRun
+from agent_eval.records.problems import EvidenceFault, Problem, raise_if
+from agent_eval.supervise.command import Command
+from agent_eval.supervise.environment import build_environment
+from agent_eval.trials.consumer import TrialContext, TrialResult
+from agent_eval.trials.identity import IdentityFile, IdentityTracker, changes, command_files
+
+
+def read_case_file(path: str, allowed_shapes: tuple[str, ...] = ()) -> tuple[PlannedCase | None, CheckCase | None, list[Problem]]:
+    """A case file as it goes into a plan, or the problems that keep it out."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError as error:
+        return None, None, [Problem(path, f"cannot be read ({error.strerror})", "give the path of a case; run.py check --init FILE writes one")]
+    case, problems = parse_case(data, path, os.path.dirname(os.path.abspath(path)), allowed_shapes)
+    if case is None:
+        return None, None, problems
+    planned = PlannedCase(case.id, data, case.scope, case.not_scored, case.critical)
+    return planned, case, []
+
+
+def plan_checks(
+    pairs: list[tuple[PlannedCase, CheckCase]], trials: int, limits: Limits, timeout_given: bool, notes: tuple[str, ...] = ()
+) -> PlannedRun:
+    """A plan of checks. The subject's digests are of the files that decide what each command does.
+
+    A timeout given on the command line goes before that of a case. Raises ``InvalidInput`` for an id given twice.
+    """
+    seen: set[str] = set()
+    problems = []
+    for planned, _ in pairs:
+        if planned.id in seen:
+            problems.append(Problem(planned.id, "two cases have this id", "ids are unique within a run"))
+        seen.add(planned.id)
+    raise_if(problems)
+    checks = {planned.id: case for planned, case in pairs}
+    private = OwnerChecks(checks, limits, timeout_given)
+    return PlannedRun(tuple(planned for planned, _ in pairs), trials, limits, subject=private.subject(), notes=notes, private=private)
+
+
+class OwnerChecks:
+    """The cases of a run with what their trials share."""
+
+    def __init__(self, checks: dict[str, CheckCase], limits: Limits, timeout_given: bool) -> None:
+        self._checks = checks
+        self._limits = limits
+        self._timeout_given = timeout_given
+        self._files: dict[str, list[IdentityFile]] = {}
+        self._environments: dict[str, dict[str, str]] = {}
+
+    def subject(self) -> dict[str, object]:
+        """Per case: role, name and digest of what decides what the command does."""
+        tracker = IdentityTracker()
+        subject = {}
+        for case_id, case in self._checks.items():
+            entries, _ = tracker.look(self._identity_files(case, os.path.sep))
+            subject[case_id] = [
+                {"role": entry["role"], "name": os.path.basename(entry["path"]), "sha256": entry.get("sha256")} for entry in entries
+            ]
+        return subject
+
+    def environment(self, case: CheckCase) -> dict[str, str]:
+        """The case's environment; a checker keeps the user's HOME and TMPDIR."""
+        known = self._environments.get(case.id)
+        if known is None:
+            home = os.environ.get("HOME", "/")
+            known = build_environment(home=home, tmpdir=os.environ.get("TMPDIR", "/tmp"), pass_names=case.env)
+            self._environments[case.id] = known
+        return known
+
+    def _identity_files(self, case: CheckCase, scratch: str) -> list[IdentityFile]:
+        known = self._files.get(case.id)
+        if known is not None:
+            return known
+        cwd = expand(case.cwd, scratch=scratch) if case.cwd else scratch
+        argv = [expand(argument, scratch=scratch, report=os.devnull) for argument in case.command]
+        files = command_files(argv, self.environment(case).get("PATH", os.defpath), cwd)
+        named = {file.path for file in files}
+        files += [IdentityFile(path, "identity_file") for path in dict.fromkeys(case.identity_files) if path not in named]
+        if not any("{scratch}" in argument for argument in case.command):
+            self._files[case.id] = files
+        return files
+
+    def run_trial(self, trial: TrialContext) -> Generator[Command, Outcome, TrialResult]:
+        """One trial of a check: look, run, look again, clean up."""
+        case = self._checks[trial.case.id]
+        scratch = trial.scratch.path
+        report = os.path.join(trial.scratch.subfolder("report"), layout.OWNER_REPORT)
+        cwd = expand(case.cwd, scratch=scratch) if case.cwd else scratch
+        timeout_s = self._limits.timeout_s
+        if case.timeout_s is not None and not self._timeout_given:
+            timeout_s = case.timeout_s
+        files = self._identity_files(case, scratch)
+        before, reused = trial.identity.look(files)
+        command = Command(
+            argv=tuple(expand(argument, scratch=scratch, report=report) for argument in case.command),
+            cwd=cwd,
+            env=self.environment(case),
+            timeout_s=timeout_s,
+            max_output_bytes=self._limits.max_output_bytes,
+            grace_s=self._limits.grace_s,
+            stdout_path=os.path.join(trial.folder.path, layout.STDOUT),
+            stderr_path=os.path.join(trial.folder.path, layout.STDERR),
+            report_source=report,
+            report_path=os.path.join(trial.folder.path, layout.OWNER_REPORT),
+        )
+        outcome = yield command
+        adopt_streams(trial, outcome)
+        after, _ = trial.identity.look(files)
+        record: dict[str, object] = {}
+        if case.cleanup:
+            argv = tuple(expand(argument, scratch=scratch) for argument in case.cleanup)
+            cleaned = yield Command(
+                argv=argv, cwd=cwd, env=self.environment(case), timeout_s=timeout_s,
+                max_output_bytes=self._limits.max_output_bytes, grace_s=self._limits.grace_s,
+            )
+            record["cleanup"] = {"argv": list(argv), "outcome": cleaned.to_json()}
+        return TrialResult(outcome, {"before": before, "after": after, "reused": reused}, record)
+
+
+def adopt_streams(trial: TrialContext, outcome: Outcome) -> None:
+    """Count the files that the supervisor wrote for a trial's main command."""
+    streams = ((layout.STDOUT, outcome.stdout), (layout.STDERR, outcome.stderr))
+    for name, stream in streams:
+        if stream.sha256 is not None and stream.write_error is None:
+            trial.folder.adopt(name, stream.sha256)
+    report = outcome.report
+    if report.state is ReportState.KEPT and report.sha256 is not None and report.write_error is None:
+        trial.folder.adopt(layout.OWNER_REPORT, report.sha256)
+
+
+def judge(evidence: TrialEvidence) -> Judgment:
+    """The judgment of a check from its retained evidence. Raises ``EvidenceFault`` when the case cannot be read."""
+    required, leaks_fail = _judging_fields(evidence)
+    outcome = evidence.outcome
+    identity = evidence.record["identity"]
+    return judge_check(
+        outcome,
+        evidence.read(layout.OWNER_REPORT),
+        changes(identity["before"], identity["after"]),
+        required_checks=required,
+        leaks_fail=leaks_fail,
+    )
+
+
+def _judging_fields(evidence: TrialEvidence) -> tuple[tuple[str, ...], bool]:
+    """What of a case decides a judgment; the paths in it need not exist any more."""
+    try:
+        case = strict_json.parse_object(evidence.case_bytes)
+    except strict_json.JsonError as error:
+        raise EvidenceFault.one(layout.case_file(evidence.case_id), str(error)) from None
+    return tuple(case.get("required_checks", ())), case.get("leaks") == "fail"

@@ -1,0 +1,179 @@
+"""A run: from a plan to a sealed directory.
+
+Owns the sequence directory, plan, slots, trials, summary, seal, and what happens to it
+when a signal comes or a write fails. It does not know how a summary is computed or shown.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_eval.evidence import layout
+from agent_eval.evidence.files import Files
+from agent_eval.evidence.location import new_directory
+from agent_eval.evidence.writer import EvidenceWriter
+from agent_eval.records.clock import now_at
+from agent_eval.records.judgment import Judgment
+from agent_eval.records.outcome import Outcome
+from agent_eval.records.plan import PlannedRun, plan_sha256
+from agent_eval.records.problems import EvidenceFault, Problem
+from agent_eval.supervise.slot import Slot
+from agent_eval.trials.consumer import Consumer
+from agent_eval.trials.evaluator import evaluator_record
+from agent_eval.trials.identity import IdentityTracker
+from agent_eval.trials.interrupt import Interrupt
+from agent_eval.trials.scheduler import Scheduler
+from agent_eval.trials.trial import FinishedTrial, RunState, TrialTask
+
+
+class Counter(Protocol):
+    """Adds up trials and makes the summary; ``measure.summary.Tally`` is the one there is."""
+
+    failed: int
+
+    def add(self, case_id: str, number: int, judgment: Judgment, outcome: Outcome | None, *, recorded: bool = True) -> None:
+        """Count one trial."""
+
+    def summary(self, *, signal: int | None = None, facts: dict[str, object] | None = None) -> dict[str, object]:
+        """The content of ``summary.json``."""
+
+
+class Observer(Protocol):
+    """Is told what happens while the run goes on; it must not raise."""
+
+    tick: Callable[[], None] | None
+
+    def begun(self, path: str, plan: dict) -> None:
+        """The plan is on disk."""
+
+    def started(self, case_id: str, number: int) -> None:
+        """A trial starts."""
+
+    def finished(self, trial: FinishedTrial) -> None:
+        """A trial is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run, as opposed to what: none of it is part of ``plan_sha256``.
+
+    ``wanted`` chooses trials of the plan by case and number (a shard, a rerun); the others stay unrun.
+    """
+
+    argv: tuple[str, ...]
+    output: str | None = None
+    jobs: int = 1
+    max_fail: int | None = None
+    sync: bool = False
+    consumer_folder: str | None = None
+    wanted: Callable[[str, int], bool] | None = None
+    plan_facts: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run left. ``seal`` is ``None`` and ``faults`` says why when it could not be sealed."""
+
+    path: str
+    plan: dict
+    summary: dict
+    seal: str | None
+    faults: tuple[Problem, ...] = ()
+
+
+def make_plan(consumer_name: str, planned: PlannedRun, argv: tuple[str, ...], evaluator: dict[str, str], **facts: object) -> dict:
+    """The content of ``plan.json``; ``facts`` are further keys, such as ``kind`` or ``source``."""
+    plan = {
+        "format": layout.FORMAT,
+        "kind": "run",
+        "run_id": f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(6).hex()}",
+        "consumer": consumer_name,
+        "argv": [os.fsencode(argument).decode("utf-8", "backslashreplace") for argument in argv],
+        "limits": planned.limits.to_json(),
+        "task_seed": planned.task_seed,
+        "cases": [case.to_json() for case in planned.cases],
+        "trials": planned.trials,
+        "planned": planned.planned,
+        "subject": planned.subject or {},
+        "selection": planned.selection or {},
+        "evaluator": evaluator,
+        "created_at": now_at(),
+        **facts,
+    }
+    plan["plan_sha256"] = plan_sha256(plan)
+    return plan
+
+
+def run(
+    consumer: Consumer,
+    planned: PlannedRun,
+    options: RunOptions,
+    observer: Observer,
+    counter_for: Callable[[dict], Counter],
+    files: Files | None = None,
+) -> RunResult:
+    """Do the planned trials in a new evidence directory and seal it.
+
+    Raises ``InvalidInput`` when the directory cannot be made and ``EvidenceFault`` when the plan cannot be
+    written: nothing ran then. A fault while sealing comes back in the result.
+    """
+    evaluator = evaluator_record(options.consumer_folder)
+    plan = make_plan(consumer.name, planned, options.argv, evaluator, **(options.plan_facts or {}))
+    writer = new_directory(options.output, files)
+    counter = counter_for(plan)
+    with Interrupt() as interrupt:
+        writer.write_plan(plan, ((case.id, case.data) for case in planned.cases))
+        observer.begun(writer.path, plan)
+
+        def on_finish(trial: FinishedTrial) -> None:
+            counter.add(trial.case_id, trial.number, trial.judgment, trial.outcome, recorded=trial.recorded)
+            observer.finished(trial)
+
+        grader = (("name", f"{consumer.name}/1"), ("source_sha256", evaluator["source_sha256"]))
+        state = RunState(
+            consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish
+        )
+        _run_trials(state, options, interrupt, counter, observer.tick)
+        summary = counter.summary(signal=interrupt.signal)
+        seal, faults = _seal(state, summary)
+    return RunResult(writer.path, plan, summary, seal, faults)
+
+
+def _run_trials(
+    state: RunState, options: RunOptions, interrupt: Interrupt, counter: Counter, tick: Callable[[], None] | None
+) -> None:
+    mark = state.plan["run_id"]
+    slots: list[Slot] = []
+    try:
+        for _ in range(min(options.jobs, max(1, state.planned.planned))):
+            slots.append(Slot(mark))
+
+        def stop() -> bool:
+            return options.max_fail is not None and counter.failed >= options.max_fail
+
+        Scheduler(slots, interrupt, tick).run(_tasks(state, options.wanted), stop)
+    finally:
+        for slot in slots:
+            slot.close()
+
+
+def _tasks(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterator[TrialTask]:
+    for case in state.planned.cases:
+        for number in range(1, state.planned.trials + 1):
+            if wanted is None or wanted(case.id, number):
+                yield TrialTask(state, case, number)
+
+
+def _seal(state: RunState, summary: dict) -> tuple[str | None, tuple[Problem, ...]]:
+    changed = state.identity.changed_unseen()
+    try:
+        if changed:
+            raise EvidenceFault([Problem(path, "an identity file changed without a trace", "the directory is left unsealed") for path in changed])
+        return state.writer.seal(summary), ()
+    except EvidenceFault as fault:
+        state.writer.close()
+        return None, fault.problems

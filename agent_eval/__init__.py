@@ -29,6 +29,16 @@ _PUBLIC = {
 """Public name -> module. Rooms with many names are public as modules below."""
 
 _ROOMS = {
+    "digests": "agent_eval.records.digests",
+    "environment": "agent_eval.supervise.environment",
+    "identity": "agent_eval.trials.identity",
+    "judgment": "agent_eval.records.judgment",
+    "outcome": "agent_eval.records.outcome",
+    "process_verdict": "agent_eval.grade.checker",
+    "scenario_kinds": "agent_eval.grade.scenario_kinds_engine",
+    "scratch": "agent_eval.supervise.scratch",
+    "slot": "agent_eval.supervise.slot",
+    "workspace": "agent_eval.supervise.workspace",
     "case": "agent_eval.records.case",
     "owner_check": "agent_eval.trials.owner_check",
     "plan": "agent_eval.records.plan",

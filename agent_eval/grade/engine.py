@@ -19,7 +19,7 @@ from typing import ClassVar, TypeVar
 
 from agent_eval.records.problems import InvalidInput, Problem
 
-from .fields import Field, Form
+from .fields import Field, Form, record_problems
 
 EVIDENCE_HIDDEN = "evidence_hidden"
 MAX_NESTING = 16
@@ -143,25 +143,11 @@ def _validate(spec: object, where: str, family: str | None, depth: int) -> list[
         known = ", ".join(known.name for known in kinds(family))
         shown = repr(name) if isinstance(name, str) else "none" if name is None else "one that is not text"
         return [Problem(f"{where}/kind", f"unknown assertion kind: {shown}", f"use one of {known}")]
-    problems = _field_problems(kind, spec, where)
+    fields = {key: value for key, value in spec.items() if key != "kind"}
+    problems = record_problems(kind.fields, fields, where, kind.name)
     for key, value in _nested(kind, spec):
         problems += _validate(value, f"{where}/{key}", family, depth + 1)
     return problems or kind.problems(spec, where)
-
-
-def _field_problems(kind: Kind, spec: Mapping[str, object], where: str) -> list[Problem]:
-    known = ", ".join(kind.fields) or "none"
-    problems = [
-        Problem(f"{where}/{key}", f"{kind.name} has no field {key!r}", f"its fields are {known}")
-        for key in spec
-        if key != "kind" and key not in kind.fields
-    ]
-    for key, field in kind.fields.items():
-        if key in spec:
-            problems += field.form.problems(spec[key], f"{where}/{key}")
-        elif field.required:
-            problems.append(Problem(where, f"{kind.name} needs the field {key!r}", field.summary))
-    return problems
 
 
 def _nested(kind: Kind, spec: Mapping[str, object]) -> list[tuple[str, object]]:

@@ -6,7 +6,7 @@ read evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agent_eval.records.problems import Problem
@@ -15,22 +15,28 @@ from .globs import compile_glob
 from .patterns import PatternError, compile_regex
 
 Accepts = Callable[[object], "bool | str"]
+Inside = Callable[[object, str], "list[Problem]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A set of JSON values. ``name`` completes "must be ..."; ``accepts`` answers Boolean, or a reason in words."""
+    """A set of JSON values.
+
+    ``name`` completes "must be ..."; ``accepts`` answers Boolean, or a reason in words; ``inside`` finds the
+    problems of the parts of a value that is accepted.
+    """
 
     name: str
     accepts: Accepts
+    inside: Inside | None = None
 
     def problems(self, value: object, where: str) -> list[Problem]:
-        """Nothing when ``value`` belongs to the form, else the one problem."""
+        """Every problem of ``value`` at the JSON path ``where``; none when it belongs to the form."""
         answer = self.accepts(value)
-        if answer is True:
-            return []
-        reason = f": {answer}" if isinstance(answer, str) else ""
-        return [Problem(where, f"must be {self.name}{reason}")]
+        if answer is not True:
+            reason = f": {answer}" if isinstance(answer, str) else ""
+            return [Problem(where, f"must be {self.name}{reason}")]
+        return self.inside(value, where) if self.inside is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,30 @@ class Field:
     summary: str
     required: bool = False
     default: object = None
+
+
+def record_problems(fields: Mapping[str, Field], value: Mapping[str, object], where: str, owner: str) -> list[Problem]:
+    """Every problem of an object whose members are ``fields``: unknown, missing, wrong. ``owner`` names it in words."""
+    known = ", ".join(fields) or "none"
+    problems = [
+        Problem(f"{where}/{key}", f"{owner} has no field {key!r}", f"its fields are {known}") for key in value if key not in fields
+    ]
+    for key, field in fields.items():
+        if key in value:
+            problems += field.form.problems(value[key], f"{where}/{key}")
+        elif field.required:
+            problems.append(Problem(where, f"{owner} needs the field {key!r}", field.summary))
+    return problems
+
+
+def record_of(name: str, fields: Mapping[str, Field], rule: Inside | None = None) -> Form:
+    """An object with these members; ``rule`` is asked when each of them is right."""
+
+    def inside(value: object, where: str) -> list[Problem]:
+        problems = record_problems(fields, value, where, name)
+        return problems or (rule(value, where) if rule is not None else [])
+
+    return Form(name, lambda value: isinstance(value, Mapping), inside)
 
 
 def is_integer(value: object) -> bool:
@@ -66,22 +96,24 @@ def choice(*words: str) -> Form:
 def list_of(form: Form, *, empty: bool = False) -> Form:
     """A list of values of ``form``."""
 
-    def accepts(value: object) -> bool | str:
-        if not isinstance(value, list) or not (value or empty):
-            return False
-        for index, item in enumerate(value):
-            answer = form.accepts(item)
-            if answer is not True:
-                return f"item {index} is not {form.name}" + (f" ({answer})" if isinstance(answer, str) else "")
-        return True
+    def inside(value: object, where: str) -> list[Problem]:
+        return [problem for index, item in enumerate(value) for problem in form.problems(item, f"{where}/{index}")]
 
-    return Form(f"a {'' if empty else 'non-empty '}list, each item {form.name}", accepts)
+    return Form(
+        f"a {'' if empty else 'non-empty '}list, each item {form.name}",
+        lambda value: isinstance(value, list) and (empty or bool(value)),
+        inside,
+    )
 
 
 def one_or_list(form: Form) -> Form:
-    """A value of ``form`` or a non-empty list of them."""
+    """A value of ``form``, or a non-empty list of them."""
     many = list_of(form)
-    return Form(f"{form.name}, or {many.name}", lambda value: (many if isinstance(value, list) else form).accepts(value))
+    return Form(
+        f"{form.name}, or a non-empty list of them",
+        lambda value: many.accepts(value) if isinstance(value, list) else form.accepts(value),
+        lambda value, where: (many if isinstance(value, list) else form).problems(value, where),
+    )
 
 
 def _accepts_regex(value: object) -> bool | str:

@@ -142,7 +142,7 @@ class _Parser:
         return piece
 
     def _error(self, what: str) -> PatternError:
-        return PatternError(f"{what.rstrip(',')}, at character {self.at + 1}")
+        return PatternError(f"{what}, at character {self.at + 1}")
 
     def _peek(self, word: str) -> bool:
         return self.text.startswith(word, self.at)

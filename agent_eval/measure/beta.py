@@ -19,6 +19,8 @@ from agent_eval.measure.domain import OutOfDomain, count_of, positive, probabili
 
 _EPSILON = 2.0**-53
 _MAX_TERMS = 100_000
+_LARGEST = 1e9
+_LOG_SMALLEST = math.log(2.0**-1022)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
@@ -34,7 +36,7 @@ class Tails:
 def betainc_reg(a: float, b: float, x: float) -> float:
     """I_x(a, b), the distribution function of Beta(a, b) at x.
 
-    Domain: a > 0, b > 0 finite, 0 <= x <= 1, else OutOfDomain. Edges: 0.0 at x = 0, 1.0 at x = 1. For a value
+    Domain: 0 < a, b <= 1e9, 0 <= x <= 1, else OutOfDomain. Edges: 0.0 at x = 0, 1.0 at x = 1. For a value
     near 1 whose complement matters use betainc_tails.
     """
     return betainc_tails(a, b, x).lower
@@ -42,8 +44,14 @@ def betainc_reg(a: float, b: float, x: float) -> float:
 
 def betainc_tails(a: float, b: float, x: float) -> Tails:
     """Both tails of Beta(a, b) at x; domain and edges as for betainc_reg."""
-    a, b, x = positive("a", a), positive("b", b), probability("x", x)
-    return _tails(a, b, x)
+    return _tails(_shape("a", a), _shape("b", b), probability("x", x))
+
+
+def _shape(name: str, value: object) -> float:
+    number = positive(name, value)
+    if number > _LARGEST:
+        raise OutOfDomain(f"{name} must be at most {_LARGEST:g}, not {number}")
+    return number
 
 
 def _tails(a: float, b: float, x: float) -> Tails:
@@ -98,11 +106,11 @@ def _stirling_error(n: float) -> float:
     return total / n
 
 
-def _deviance(observed: float, expected: float, deviation: float) -> float:
-    """observed * log(observed/expected) + expected - observed, with `deviation` = observed - expected given exactly."""
-    ratio = deviation / (observed + expected)
+def _deviance(observed: float, n: float, x: float, deviation: float) -> float:
+    """observed * log(observed/(n x)) + n x - observed, with `deviation` = observed - n x given exactly."""
+    ratio = deviation / (observed + n * x)
     if abs(ratio) >= 0.5:
-        return observed * math.log(observed / expected) - deviation
+        return observed * (math.log(observed / n) - math.log(x)) - deviation
     total = deviation * ratio
     term = 2.0 * observed * ratio
     square = ratio * ratio
@@ -120,7 +128,7 @@ def _log_binomial(successes: float, failures: float, x: float, y: float, deviati
     n = successes + failures
     return (
         _stirling_error(n) - _stirling_error(successes) - _stirling_error(failures)
-        - _deviance(successes, n * x, deviation) - _deviance(failures, n * y, -deviation)
+        - _deviance(successes, n, x, deviation) - _deviance(failures, n, y, -deviation)
         + 0.5 * math.log(n / (successes * failures)) - _HALF_LOG_TWO_PI
     )
 
@@ -134,7 +142,7 @@ def fraction(a: float, b: float, x: float, y: float, deviation: float) -> float:
     """DiDonato and Morris's continued fraction F with I_x(a, b) = x^a y^b / (B(a, b) F), for deviation >= 0.
 
     Evaluated by the modified Lentz method. `deviation` is a - (a+b)x, `y` is 1 - x. Raises ArithmeticError when it
-    does not settle in 100,000 terms (never met for a, b up to 1e7).
+    does not settle in 100,000 terms (never met in the domain).
     """
     tiny = 1e-300
     value = a * (deviation + 1.0) / (a + 1.0) or tiny
@@ -170,18 +178,18 @@ def log_binomial_pmf(k: int, n: int, p: float) -> float:
 
 
 def beta_quantile(q: float, a: float, b: float) -> float:
-    """x with I_x(a, b) = q. Domain: 0 <= q <= 1, a > 0, b > 0 finite, else OutOfDomain. Edges: 0.0, 1.0.
+    """x with I_x(a, b) = q. Domain: 0 <= q <= 1, 0 < a, b <= 1e9, else OutOfDomain. Edges: 0.0, 1.0.
 
     Where the tail that is known is the upper one (q near 1), beta_quantile_upper keeps its digits.
     """
     q = probability("q", q)
-    return _quantile(positive("a", a), positive("b", b), q, 1.0 - q)
+    return _quantile(_shape("a", a), _shape("b", b), q, 1.0 - q)
 
 
 def beta_quantile_upper(q: float, a: float, b: float) -> float:
     """x with 1 - I_x(a, b) = q; domain as for beta_quantile, so that a small upper tail loses no digit."""
     q = probability("q", q)
-    return _quantile(positive("a", a), positive("b", b), 1.0 - q, q)
+    return _quantile(_shape("a", a), _shape("b", b), 1.0 - q, q)
 
 
 def _quantile(a: float, b: float, lower: float, upper: float) -> float:
@@ -210,9 +218,8 @@ def _root(a: float, b: float, lower: float, upper: float) -> float:
     """
     use_lower = lower <= upper
     target = math.log(lower if use_lower else upper)
-    low, high = math.log(5e-324), math.log(0.5)
-    u = min(high, math.log(a / (a + b)) if a > 1.0 else (math.log(lower) / a))
-    u = max(low, u)
+    low, high = _LOG_SMALLEST, -math.log(2.0)
+    u = max(low, min(high, math.log(a / (a + b)) if a > 1.0 else math.log(lower) / a))
     for _ in range(200):
         x = math.exp(u)
         tails = _tails(a, b, x)
@@ -224,6 +231,8 @@ def _root(a: float, b: float, lower: float, upper: float) -> float:
             density = math.exp(_log_front(a, b, x, 1.0 - x, _deviation(a, b, x, 1.0 - x))) / (1.0 - x)
             step = gap * tail / density if density > 0.0 else math.inf
         if gap > 0.0:
+            if u == _LOG_SMALLEST:
+                return 0.0
             high = u
         else:
             low = u

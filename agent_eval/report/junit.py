@@ -90,8 +90,8 @@ def _testcase(reader: EvidenceReader, consumer: str, line: TrialLine, budget: in
         verdict = ElementTree.SubElement(case, kind, type=_bounded(line.reasons[0]), message=_bounded(reasons))
         details = [f"{reason}: {detail}" if detail else reason for reason, detail in line.details[:20]]
         verdict.text = "\n".join(_bounded(detail) for detail in details)
-    trial = reader.trial(line.case_id, line.number)
-    for name, element in _STREAMS:
+    trial = reader.trial(line.case_id, line.number) if line.recorded else None
+    for name, element in _STREAMS if trial else ():
         data = trial.read(name)
         if data:
             ElementTree.SubElement(case, element).text = _output(data, f"{trial.path}/{name}", budget)

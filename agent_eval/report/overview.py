@@ -50,9 +50,9 @@ def _heading(heading: str) -> object:
 
 
 def trial_link(line: TrialLine, label: object | None = None) -> Markup:
-    """A link to the trial's details; plain text for a trial that never started."""
+    """A link to the trial's details; plain text for a trial without a record."""
     shown = text(line.name if label is None else label)
-    return shown if line.verdict == "unrun" else tag("a", shown, href=f"#trial={quote(line.name, safe='/@')}")
+    return tag("a", shown, href=f"#trial={quote(line.name, safe='/@')}") if line.recorded else shown
 
 
 def verdict_badge(verdict: str) -> Markup:
@@ -163,8 +163,8 @@ def matrix(run: RunRecords) -> Markup:
 
 def _cell(line: TrialLine) -> Markup:
     mark, label = _MARKS[line.verdict], f"{line.name}: {', '.join((line.verdict, *line.reasons))}"
-    if line.verdict == "unrun":
-        return tag("span", mark, class_="unrun", title=label)
+    if not line.recorded:
+        return tag("span", mark, class_=line.verdict, title=label)
     return tag("a", mark, href=f"#trial={quote(line.name, safe='/@')}", class_=line.verdict, title=label, aria_label=label)
 
 

@@ -73,7 +73,7 @@ def _policy(style: str, script: str) -> str:
 
 def _listed(run: RunRecords) -> list[TrialLine]:
     """The trials with details of their own, in plan order: all, or those that did not pass first."""
-    ran = [line for line in run.lines if line.verdict != "unrun"]
+    ran = [line for line in run.lines if line.recorded]
     if len(ran) <= MAX_LISTED_TRIALS:
         return ran
     chosen = sorted(ran, key=lambda line: line.verdict == "pass")[:MAX_LISTED_TRIALS]
@@ -152,7 +152,7 @@ def _select(identifier: str, label: str, values: list[str]) -> Markup:
 
 
 def _trial_list(run: RunRecords, listed: list[TrialLine]) -> Markup:
-    left = sum(line.verdict != "unrun" for line in run.lines) - len(listed)
+    left = sum(line.recorded for line in run.lines) - len(listed)
     rows = []
     for line in listed:
         why = "; ".join(f"{reason}: {detail[:160]}" if detail else reason for reason, detail in line.details[:6])

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_eval.records.problems import EvidenceFault
+from agent_eval.records.problems import EvidenceFault, Problem
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
@@ -28,6 +28,7 @@ class TrialLine:
 
     ``details`` holds (reason, detail) pairs, a void's cause first. ``wall_s`` and ``output_bytes`` (kept bytes
     of stdout, stderr and report together) are ``None`` where nothing ran. ``leaked`` and ``unreaped`` count processes.
+    ``recorded`` is false for a trial without ``trial.json``: never started, or its record could not be written.
     """
 
     case_id: str
@@ -42,6 +43,7 @@ class TrialLine:
     leaked: int = 0
     unreaped: int = 0
     identity_changed: bool = False
+    recorded: bool = True
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ class RunRecords:
 def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecords:
     """The records of a run in plan order. ``summary`` stands in for that of an unsealed directory.
 
-    Raises :class:`EvidenceFault` for a summary or a trial record of another shape.
+    Raises :class:`EvidenceFault` for a summary or a trial record of another shape, and for a summary that disagrees with the records.
     """
     found = reader.summary if summary is None else summary
     if found is None:
@@ -94,12 +96,29 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
         if type(found.get(name)) is not int:
             raise EvidenceFault.one("summary.json", f"{name} is not a count")
     finished = {(trial.case_id, trial.number): trial_line(trial) for trial in reader.trials()}
+    lost = {str(name) for name in sequence(found.get("unrecorded"))}
     lines = []
     for case in reader.plan["cases"]:
         for number in range(1, reader.plan["trials"] + 1):
-            line = finished.get((case["id"], number))
-            lines.append(line or TrialLine(case["id"], number, "unrun"))
+            line = finished.get((case["id"], number)) or TrialLine(case["id"], number, "unrun", recorded=False)
+            if line.name in lost:
+                details = (("recording-failed", "its record could not be written"),)
+                line = TrialLine(case["id"], number, "void", details, recorded=False)
+            lines.append(line)
+    _require_agreement(found, lines)
     return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines))
+
+
+def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:
+    """A summary that counts something else than the records show is not shown as the truth."""
+    counted = [sum(line.verdict == verdict for line in lines) for verdict in VERDICTS]
+    problems = [
+        Problem("summary.json", f"{name} is {summary[name]}, the trials' records say {shown}")
+        for name, shown in zip(COUNTS, (len(lines), *counted), strict=True)
+        if summary[name] != shown
+    ]
+    if problems:
+        raise EvidenceFault(problems)
 
 
 def trial_line(trial: RetainedTrial) -> TrialLine:

@@ -225,6 +225,7 @@
       }
     }
     const wasOpen = !article.hidden;
+    if (hash !== "#trials") returnTo = null;
     article.hidden = true;
     article.replaceChildren();
     overview.hidden = false;

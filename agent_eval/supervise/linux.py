@@ -1,0 +1,162 @@
+"""What the standard library does not offer of Linux: prctl, syncfs and the facts in ``/proc``.
+
+Owns every use of ``ctypes`` and every read of ``/proc``. On another system each function says
+that it has nothing (``False``, an empty tuple, ``None``), and callers fall back to the group.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+IS_LINUX = sys.platform == "linux"
+_libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One line of ``/proc/<pid>/stat``, as far as it is needed. ``start_ticks`` count from boot."""
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    group: int
+    session: int
+    start_ticks: int
+
+    @property
+    def alive(self) -> bool:
+        """False for a zombie, which only waits to be reaped."""
+        return self.state not in "ZX"
+
+
+def _prctl(option: int, value: int) -> bool:
+    # Variadic in C: every argument has to be passed as an unsigned long.
+    if _libc is None:
+        return False
+    zero = ctypes.c_ulong(0)
+    return _libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero) == 0
+
+
+def become_subreaper() -> bool:
+    """Let orphaned descendants become our children instead of those of process 1. Not inherited by fork."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def forbid_inspection() -> bool:
+    """Keep other processes of the same ordinary user out of our ``/proc/<pid>/fd`` and memory."""
+    return _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def on_parent_death(signal_number: int) -> bool:
+    """Have the kernel send us ``signal_number`` when the thread that forked us ends."""
+    return _prctl(_PR_SET_PDEATHSIG, signal_number)
+
+
+def syncfs(path: str) -> None:
+    """Flush the whole file system that holds ``path`` to its disk; raises ``OSError`` when that fails.
+
+    Where the call does not exist, the portable ``sync`` stands in for it.
+    """
+    if _libc is None or not hasattr(_libc, "syncfs"):
+        os.sync()
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _libc.syncfs(fd) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), path)
+    finally:
+        os.close(fd)
+
+
+def facts_of(pid: int) -> ProcessFacts | None:
+    """What the kernel says of ``pid``; ``None`` when it is gone."""
+    data = _slurp(f"/proc/{pid}/stat")
+    if not data:
+        return None
+    # The name is in brackets and may hold brackets and blanks itself: the last one closes it.
+    head, _, tail = data.rpartition(b")")
+    name = head.partition(b"(")[2].decode("utf-8", "backslashreplace")
+    fields = tail.split()
+    return ProcessFacts(
+        pid=pid,
+        name=name,
+        state=fields[0].decode(),
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        start_ticks=int(fields[19]),
+    )
+
+
+def children_of(pid: int) -> tuple[int, ...]:
+    """The children of every thread of ``pid``; empty when it is gone or the kernel does not tell."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return ()
+    found: list[int] = []
+    for thread in threads:
+        found.extend(int(word) for word in _slurp(f"/proc/{pid}/task/{thread}/children").split())
+    return tuple(found)
+
+
+def descendants_of(roots: tuple[int, ...], until: float) -> list[ProcessFacts]:
+    """The facts of ``roots`` and of all below them, as seen in one walk that ends at ``until`` (monotonic)."""
+    seen: dict[int, ProcessFacts] = {}
+    queue = list(roots)
+    while queue and time.monotonic() < until:
+        pid = queue.pop()
+        facts = facts_of(pid) if pid not in seen else None
+        if facts is None:
+            continue
+        seen[pid] = facts
+        if facts.alive:
+            queue.extend(children_of(pid))
+    return list(seen.values())
+
+
+def has_variable(pid: int, assignment: bytes) -> bool:
+    """Whether ``NAME=value`` is in the environment that ``pid`` was started with, as far as we may look."""
+    return assignment in _slurp(f"/proc/{pid}/environ").split(b"\0")
+
+
+def wait_channel(pid: int) -> str | None:
+    """Where in the kernel ``pid`` sleeps, when the kernel tells."""
+    text = _slurp(f"/proc/{pid}/wchan").decode("ascii", "replace").strip()
+    return text if text not in ("", "0") else None
+
+
+def boot_clock() -> float:
+    """Seconds since boot, those of sleep included; 0 where the system does not tell."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if IS_LINUX else 0.0
+
+
+def ticks(boot_seconds: float) -> int:
+    """A moment of :func:`boot_clock` in the unit of :attr:`ProcessFacts.start_ticks`."""
+    return int(boot_seconds * os.sysconf("SC_CLK_TCK"))
+
+
+def _slurp(path: str) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = []
+        while chunk := os.read(fd, 1 << 16):
+            parts.append(chunk)
+        return b"".join(parts)
+    except OSError:  # ESRCH: it ended between the open and the read
+        return b""
+    finally:
+        os.close(fd)

@@ -1,0 +1,162 @@
+"""Fetching the report that a program was asked to write, when everything it started is gone.
+
+Owns the refusal of every file that is not a plain one within the cap, before a byte of it is
+read. It does not look at the contents: whether they are a valid report is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+
+from agent_eval.records.outcome import ReportRecord, ReportState
+from agent_eval.supervise.capture import CHUNK_BYTES, SinkFactory, describe
+
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+}
+_PATH_ONLY = getattr(os, "O_PATH", None)
+
+
+class ReportSpot:
+    """The place of one report. Opened before the program starts, so that its folder cannot be swapped for another."""
+
+    __slots__ = ("_folder_fd", "_name")
+
+    def __init__(self, path: str, *, must_be_free: bool = True) -> None:
+        """Raises ``OSError``: the folder is not there, or (``EEXIST``) something lies at ``path`` that must be free."""
+        folder, self._name = os.path.split(path)
+        flags = os.O_DIRECTORY | os.O_CLOEXEC | (_PATH_ONLY or os.O_RDONLY)
+        self._folder_fd = os.open(folder or ".", flags)
+        if not must_be_free:
+            return
+        try:
+            os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self.close()
+            raise
+        self.close()
+        raise FileExistsError(errno.EEXIST, "a report from before is already there", path)
+
+    def collect(self, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:
+        """Check the file and copy at most ``room_bytes`` of it to the new file ``target``."""
+        try:
+            fd = self._open()
+        except FileNotFoundError:
+            return ReportRecord(state=ReportState.MISSING)
+        except OSError as error:
+            return ReportRecord(state=ReportState.REFUSED, reason=f"it cannot be looked at: {describe(error)}")
+        try:
+            facts = os.fstat(fd)
+            refusal = self._refusal(fd, facts)
+            if refusal is not None:
+                return _refused(refusal, facts)
+            try:
+                readable = _reopen(fd)
+            except OSError as error:
+                return _refused(f"it cannot be read: {describe(error)}", facts)
+        finally:
+            os.close(fd)
+        try:
+            return _copy(readable, facts, target, room_bytes, sink_factory)
+        finally:
+            os.close(readable)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._folder_fd >= 0:
+            os.close(self._folder_fd)
+            self._folder_fd = -1
+
+    def _open(self) -> int:
+        if _PATH_ONLY is not None:  # opens nothing: a plain O_NOFOLLOW open would open FIFOs and devices
+            return os.open(self._name, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder_fd)
+        facts = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, f"it is {_kind(facts)}")
+        return os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder_fd)
+
+    def _refusal(self, fd: int, facts: os.stat_result) -> str | None:
+        if not stat.S_ISREG(facts.st_mode):
+            return f"it is {_kind(facts)}, not a plain file"
+        if facts.st_nlink != 1:
+            return f"it has {facts.st_nlink} links: the same file has another name"
+        if facts.st_dev != os.fstat(self._folder_fd).st_dev:
+            return "another file system is mounted over it"
+        # Only root can mount a file of the same file system over it where we would see it.
+        if os.geteuid() == 0 and _mount_of(fd) != _mount_of(self._folder_fd):
+            return "another file is mounted over it"
+        return None
+
+
+def _kind(facts: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(facts.st_mode), "of an unknown kind")
+
+
+def _refused(reason: str, facts: os.stat_result) -> ReportRecord:
+    return ReportRecord(
+        state=ReportState.REFUSED, reason=reason, size_bytes=facts.st_size, mode=f"{stat.S_IMODE(facts.st_mode):04o}"
+    )
+
+
+def _reopen(fd: int) -> int:
+    if _PATH_ONLY is None:
+        return os.dup(fd)
+    return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def _mount_of(fd: int) -> bytes | None:
+    try:
+        info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        lines = os.read(info, 4096).split(b"\n")
+    finally:
+        os.close(info)
+    return next((line for line in lines if line.startswith(b"mnt_id:")), None)
+
+
+def _copy(source: int, facts: os.stat_result, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:
+    """Copy up to the cap. A file over it is refused, and the part that fits is kept as evidence."""
+    digest = hashlib.sha256()
+    copied, reason, write_error = 0, None, None
+    size = facts.st_size
+    try:
+        sink = sink_factory(target)
+        try:
+            while copied < room_bytes:
+                data = os.read(source, min(CHUNK_BYTES, room_bytes - copied))
+                if not data:
+                    break
+                sink.write(data)
+                digest.update(data)
+                copied += len(data)
+            else:
+                size = max(size, copied + len(os.read(source, 1)))
+        finally:
+            sink.close()
+    except OSError as error:
+        write_error = describe(error)
+    if size > room_bytes:
+        reason = f"it holds {size} bytes, over the {room_bytes} that the output cap leaves"
+    elif copied != size and write_error is None:
+        reason = f"it changed while it was read: {size} bytes before, {copied} read"
+    return ReportRecord(
+        state=ReportState.REFUSED if reason else ReportState.KEPT,
+        reason=reason,
+        kept_bytes=copied,
+        size_bytes=size,
+        mode=f"{stat.S_IMODE(facts.st_mode):04o}",
+        sha256=None if write_error else digest.hexdigest(),
+        write_error=write_error,
+    )

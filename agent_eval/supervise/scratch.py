@@ -1,0 +1,176 @@
+"""A private scratch folder for one trial, outside the evidence, and its removal.
+
+Owns making, measuring and deleting it. What a program leaves there may be hostile (no permissions,
+endless nesting, links to elsewhere): nothing outside is ever touched, and depth costs no recursion.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(slots=True)
+class Removal:
+    """What a scratch folder held: ``entries`` and their apparent size; ``left`` of them could not be deleted."""
+
+    entries: int = 0
+    size_bytes: int = 0
+    left: int = 0
+
+
+class Scratch:
+    """A new folder of mode 0700 with an unguessable name; as a context manager it is removed at the end.
+
+    ``base`` is the existing folder to make it in; the default is the harness's TMPDIR, else ``/tmp``.
+    Raises ``OSError`` when it cannot be made.
+    """
+
+    __slots__ = ("_made", "path")
+
+    def __init__(self, base: str | None = None) -> None:
+        folder = os.path.abspath(base or os.environ.get("TMPDIR") or "/tmp")
+        self.path = f"{folder}/agent-eval-{os.urandom(9).hex()}"
+        os.mkdir(self.path, 0o700)
+        self._made: list[str] = []
+
+    def subfolder(self, name: str) -> str:
+        """Make the folder ``name`` (one component) inside, mode 0700; returns its path."""
+        path = f"{self.path}/{name}"
+        os.mkdir(path, 0o700)
+        self._made.append(name)
+        return path
+
+    def usage(self) -> tuple[int, int]:
+        """How many entries it holds and their apparent size in bytes, the made subfolders not counted. Links are not followed."""
+        entries = size_bytes = 0
+        own = {f"{self.path}/{name}" for name in self._made}
+        queue = [self.path]
+        while queue:
+            folder = queue.pop()
+            try:
+                with os.scandir(folder) as found:
+                    for entry in found:
+                        if entry.is_dir(follow_symlinks=False):
+                            queue.append(entry.path)
+                        if entry.path not in own:
+                            entries += 1
+                            size_bytes += _size(entry)
+            except OSError:  # unreadable, or deeper than a path can say: what is below stays uncounted
+                continue
+        return entries, size_bytes
+
+    def remove(self) -> Removal:
+        """Delete everything; counts what was there on the way. Deleting it again finds nothing."""
+        try:
+            for name in reversed(self._made):
+                os.rmdir(f"{self.path}/{name}")
+            os.rmdir(self.path)
+            return Removal()
+        except OSError:  # not empty: the slow way
+            pass
+        try:
+            top = _open_folder(self.path, None)
+        except FileNotFoundError:
+            return Removal()
+        try:
+            removal = self._empty(top)
+        finally:
+            os.close(top)
+        if not removal.left:
+            os.rmdir(self.path)
+        return removal
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.remove()
+
+    def _empty(self, top: int) -> Removal:
+        """Flatten: a subfolder is moved to the top before its parent goes, so depth costs neither paths nor descriptors."""
+        removal = Removal(entries=-sum(_exists(name, top) for name in self._made))
+        queue: list[str] = []
+        _clear(top, top, queue, removal)
+        while queue:
+            name = queue.pop()
+            try:
+                folder = _open_folder(name, top)
+                try:
+                    _clear(folder, top, queue, removal)
+                finally:
+                    os.close(folder)
+                os.rmdir(name, dir_fd=top)
+            except OSError:  # a mount point, an immutable file below, another user's folder
+                removal.left += 1
+        return removal
+
+
+def _clear(folder: int, top: int, queue: list[str], removal: Removal) -> None:
+    """Delete the files of ``folder`` and queue its subfolders, moved to the top."""
+    with os.scandir(folder) as found:
+        entries = list(found)
+    for entry in entries:
+        removal.entries += 1
+        try:
+            if not entry.is_dir(follow_symlinks=False):
+                removal.size_bytes += _size(entry)
+                os.unlink(entry.name, dir_fd=folder)
+            elif folder == top:
+                queue.append(entry.name)
+            else:
+                queue.append(_park(entry.name, folder, top))
+        except OSError:
+            removal.left += 1
+
+
+def _park(name: str, folder: int, top: int) -> str:
+    parked = f".parked-{os.urandom(9).hex()}"
+    try:
+        os.rename(name, parked, src_dir_fd=folder, dst_dir_fd=top)
+    except PermissionError:  # moving a folder writes to it
+        _make_usable(name, folder)
+        os.rename(name, parked, src_dir_fd=folder, dst_dir_fd=top)
+    return parked
+
+
+def _open_folder(name: str, parent: int | None) -> int:
+    """Open the folder ``name`` so that its entries can be deleted; a link is refused."""
+    try:
+        fd = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    except PermissionError:
+        _make_usable(name, parent)
+        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    if stat.S_IMODE(os.fstat(fd).st_mode) & stat.S_IRWXU != stat.S_IRWXU:
+        os.fchmod(fd, stat.S_IRWXU)
+    return fd
+
+
+def _make_usable(name: str, parent: int | None) -> None:
+    """chmod u+rwx of a folder that may not even be opened, without following a link that took its place."""
+    if not hasattr(os, "O_PATH"):
+        os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
+        return
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", stat.S_IRWXU)
+    finally:
+        os.close(fd)
+
+
+def _exists(name: str, parent: int) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _size(entry: os.DirEntry) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,1 @@
+"""Checks a finished DESeq2 analysis by pairing, integrity and independent arithmetic."""

@@ -1,0 +1,206 @@
+"""The dispersions: trend, its fit, prior, outliers, the final rule, and whether the value used is where the posterior peaks.
+
+Sources: Love et al. 2014; DESeq2's `parametricDispersionFit`, `estimateDispersionsPriorVar`, `fitDisp`. `dispersion-map` is
+a bound, not an identity: DESeq2 maximizes with means from an earlier stage than the retained coefficients. It is there
+because a dispersion made small, and followed into lfcSE, stat and p, satisfies every other row.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+
+from .artifacts import Analysis
+from .design import Design
+from .findings import Comparison, Ledger, Place
+from .model import Model
+from .normalization import Base
+from .numerics import digamma, factorize, median, trigamma
+
+TREND_TOLERANCE = 1e-8          # printed with 10 digits
+FIT_TOLERANCE = 1e-3            # Newton step relative to the coefficient; measured 5e-6
+PRIOR_TOLERANCE = 1e-6
+_OUTLIER_SLACK = 1e-9
+_LEAST, _FIT_FROM = 1e-8, 1e-6  # DESeq2's minDisp, and 100 times it
+_GOOD = (1e-4, 15.0)            # residuals that parametricDispersionFit keeps
+_PRIOR_LEAST = 0.25
+# ln(value used / peak of the posterior), for significant genes: measured -0.10 to +0.54 in the full airway run, where the
+# early means fit badly. Too small makes a gene significant and is bounded closely.
+MAP_BELOW, MAP_ABOVE = 0.35, 1.0
+
+
+def check_dispersions(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:
+    fitted = _check_trend(analysis, base, ledger)
+    _check_trend_fit(analysis, base, ledger)
+    _check_prior(analysis, design, base, fitted, ledger)
+    _check_outliers(analysis, base, fitted, ledger)
+    _check_final(analysis, base, ledger)
+    _check_map(analysis, design, base, model, ledger)
+
+
+def _check_trend(analysis: Analysis, base: Base, ledger: Ledger) -> array:
+    """The trend to go on with: recomputed where it is parametric, else the table's."""
+    metadata, stated, path = analysis.metadata, analysis.column("dispersions", "dispFit"), analysis.path("dispersions")
+    if metadata.asympt_disp is not None and metadata.extra_pois is not None:
+        check = ledger.add(Comparison("dispersion-trend", "dispFit = asympt_disp + extra_pois / baseMean", TREND_TOLERANCE))
+        expected = array("d", [metadata.asympt_disp + metadata.extra_pois / mean if there else math.nan
+                               for mean, there in zip(base.base_mean, base.expressed)])
+        check.column(stated, expected, analysis.genes, path, "dispFit")
+        return expected
+    if metadata.fit_type == "local" and not _is_parametric(stated, base):
+        ledger.not_applicable("dispersion-trend", "the dispersion fit is local: its curve is not among the artifacts")
+        return stated
+    check = ledger.add(Comparison("dispersion-trend", f"dispFit is a {metadata.fit_type} fit", TREND_TOLERANCE))
+    values = [(row, value) for row, value in enumerate(stated) if value == value]
+    if metadata.fit_type == "mean":
+        for row, value in values:
+            check.number(value, values[0][1], Place(path, value, values[0][1], gene=analysis.genes[row], column="dispFit"))
+    else:
+        check.require(False, Place(path, column="dispFit", what="the fit is said to be local, and dispFit is exactly "
+                                   "a + b / baseMean: it is parametric, and its coefficients are withheld"))
+    return stated
+
+
+def _is_parametric(stated: array, base: Base) -> bool:
+    points = sorted((1 / mean, value) for mean, value, there in zip(base.base_mean, stated, base.expressed)
+                    if there and value == value)
+    if len(points) < 10 or points[-1][0] == points[0][0]:
+        return False
+    (low, first), (high, last) = points[len(points) // 10], points[-1 - len(points) // 10]
+    slope = (last - first) / (high - low) if high > low else 0.0
+    on_it = sum(abs(first + slope * (x - low) - value) <= 1e-6 * abs(value) for x, value in points)
+    return on_it > 0.9 * len(points)
+
+
+def _check_trend_fit(analysis: Analysis, base: Base, ledger: Ledger) -> None:
+    """The gamma GLM's estimating equation (identity link) at the two coefficients, over the genes that DESeq2 uses."""
+    metadata, path = analysis.metadata, analysis.path("results_metadata")
+    if metadata.asympt_disp is None or metadata.extra_pois is None:
+        ledger.not_applicable("dispersion-trend-fit", f"the dispersion fit is {metadata.fit_type}, not parametric")
+        return
+    check = ledger.add(Comparison("dispersion-trend-fit", "asympt_disp and extra_pois solve the gamma regression of dispGeneEst",
+                                  FIT_TOLERANCE, "Newton step relative to the coefficient"))
+    level, slope = metadata.asympt_disp, metadata.extra_pois
+    s0 = s1 = i00 = i01 = i11 = 0.0
+    for mean, estimate, there in zip(base.base_mean, analysis.column("dispersions", "dispGeneEst"), base.expressed):
+        if not there or not estimate > _FIT_FROM:
+            continue
+        x = 1 / mean
+        fit = level + slope * x
+        if fit <= 0 or not _GOOD[0] < estimate / fit < _GOOD[1]:
+            continue
+        weight = 1 / (fit * fit)
+        s0, s1 = s0 + (estimate - fit) * weight, s1 + (estimate - fit) * weight * x
+        i00, i01, i11 = i00 + weight, i01 + weight * x, i11 + weight * x * x
+    determinant = i00 * i11 - i01 * i01
+    if not check.require(determinant > 0 and level > 0 and slope > 0, Place(path, what="dispersion_fit has no positive trend")):
+        return
+    for name, value, step in (("asympt_disp", level, (i11 * s0 - i01 * s1) / determinant),
+                              ("extra_pois", slope, (i00 * s1 - i01 * s0) / determinant)):
+        check.compared += 1
+        place = Place(path, value, value + step, what=f"dispersion_fit/{name}")
+        if abs(step) > FIT_TOLERANCE * value:
+            check.wrong(place, abs(step) / value)
+        elif not check.off and abs(step) / value >= check.largest:
+            check.largest, check.worst = abs(step) / value, place
+
+
+def _check_prior(analysis: Analysis, design: Design, base: Base, fitted: array, ledger: Ledger) -> None:
+    metadata, path = analysis.metadata, analysis.path("results_metadata")
+    check = ledger.add(Comparison("dispersion-prior", "var_log_disp_ests = squared MAD of the log residuals; prior variance from it",
+                                  PRIOR_TOLERANCE))
+    residuals = [math.log(estimate) - math.log(fit) for estimate, fit in zip(analysis.column("dispersions", "dispGeneEst"), fitted)
+                 if estimate >= _FIT_FROM and fit > 0]
+    if not check.require(bool(residuals), Place(analysis.path("dispersions"), what="no gene has a dispGeneEst above the floor")):
+        return
+    middle = median(residuals)
+    spread = (1.4826 * median([abs(value - middle) for value in residuals])) ** 2
+    stated = metadata.var_log_disp_ests
+    check.number(stated, spread, Place(path, stated, spread, what="dispersion_fit/var_log_disp_ests"))
+    if design.degrees > 3:
+        expected = max(spread - trigamma(design.degrees / 2), _PRIOR_LEAST)
+        check.number(metadata.disp_prior_var, expected, Place(
+            path, metadata.disp_prior_var, expected, what="dispersion_fit/disp_prior_var"))
+    else:
+        check.notes.append(f"disp_prior_var is not compared: with {design.degrees} residual degrees of freedom DESeq2 simulates it")
+        check.require(metadata.disp_prior_var >= _PRIOR_LEAST, Place(
+            path, metadata.disp_prior_var, f"at least {_PRIOR_LEAST}", what="dispersion_fit/disp_prior_var"))
+
+
+def _check_outliers(analysis: Analysis, base: Base, fitted: array, ledger: Ledger) -> None:
+    check = ledger.add(Comparison("dispersion-outlier", "dispOutlier where ln dispGeneEst > ln dispFit + 2 sqrt(var_log_disp_ests)"))
+    margin, path = 2 * math.sqrt(analysis.metadata.var_log_disp_ests), analysis.path("dispersions")
+    for row, (estimate, fit, flag) in enumerate(zip(
+            analysis.column("dispersions", "dispGeneEst"), fitted, analysis.column("dispersions", "dispOutlier"))):
+        if not base.expressed[row] or flag != flag or not estimate > 0 or not fit > 0:
+            continue
+        beyond = math.log(estimate) - math.log(fit) - margin
+        holds = (flag == 1) == (beyond > 0) or abs(beyond) < _OUTLIER_SLACK
+        check.require(holds, Place(path, "TRUE" if flag else "FALSE", "TRUE" if beyond > 0 else "FALSE",
+                                   gene=analysis.genes[row], column="dispOutlier"))
+
+
+def _check_final(analysis: Analysis, base: Base, ledger: Ledger) -> None:
+    check = ledger.add(Comparison("dispersion-final", "dispersion = dispGeneEst of an outlier, else dispMAP; all above 0"))
+    path, columns = analysis.path("dispersions"), [analysis.column("dispersions", name) for name in (
+        "dispGeneEst", "dispMAP", "dispOutlier", "dispersion")]
+    for row, (estimate, middle, flag, used) in enumerate(zip(*columns)):
+        if not base.expressed[row] or used != used or flag != flag:
+            continue
+        expected = estimate if flag == 1 else middle
+        check.require(used == expected and used > 0 and estimate > 0 and middle > 0, Place(
+            path, used, expected, gene=analysis.genes[row], column="dispersion"))
+
+
+def _check_map(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:
+    check = ledger.add(Comparison("dispersion-map", "the dispersion of a significant gene is near the peak of its posterior"))
+    alpha, cap = analysis.metadata.alpha, max(10.0, float(len(analysis.samples)))
+    prior_variance, path = analysis.metadata.disp_prior_var, analysis.path("dispersions")
+    if not prior_variance > 0:
+        check.wrong(Place(analysis.path("results_metadata"), prior_variance, "above 0", what="dispersion_fit/disp_prior_var"))
+        return
+    padj, flags = analysis.column("results", "padj"), analysis.column("dispersions", "dispOutlier")
+    used, fitted = analysis.column("dispersions", "dispMAP"), analysis.column("dispersions", "dispFit")
+    columns = [analysis.column("coefficients", name) for name in design.columns]
+    for row, adjusted in enumerate(padj):
+        if not (adjusted < alpha and flags[row] == 0 and base.expressed[row] and used[row] > 0 and fitted[row] > 0):
+            continue
+        beta = [column[row] for column in columns]
+        counts = base.replaced.get(row) or tuple(column[row] for column in analysis.counts)
+        if any(value != value for value in beta):
+            continue
+        means = [max(0.5, size * math.exp(eta)) for size, eta in _sample_etas(model, beta)]
+        place, prior = math.log(used[row]), (math.log(fitted[row]), prior_variance)
+        check.compared += 1
+        low = used[row] < 0.999 * cap and _slope(model, counts, means, place + MAP_BELOW, prior) > 0
+        high = used[row] > 10 * _LEAST and _slope(model, counts, means, place - MAP_ABOVE, prior) < 0
+        if low or high:
+            check.wrong(Place(path, used[row], gene=analysis.genes[row], column="dispMAP", expected=(
+                f"above {math.exp(place + MAP_BELOW):.4g}" if low else f"below {math.exp(place - MAP_ABOVE):.4g}")))
+
+
+def _sample_etas(model: Model, beta: Sequence[float]) -> list[tuple[float, float]]:
+    etas = model.log_means(beta)
+    return [(size, etas[cell]) for size, cell in zip(model.size_factors, model.cells)]
+
+
+def _slope(model: Model, counts: Sequence[float], means: Sequence[float], log_dispersion: float,
+           prior: tuple[float, float]) -> float:
+    """Derivative in ln(dispersion) of the Cox-Reid adjusted log posterior. Where it is positive the peak is above."""
+    dispersion = math.exp(log_dispersion)
+    size = 1 / dispersion
+    at_size, slope = digamma(size), 0.0
+    weights, changes = [], []
+    for count, mean in zip(counts, means):
+        spread = 1 + dispersion * mean
+        slope += at_size - digamma(count + size) + math.log(spread) + (count - mean) / (mean + size)
+        weight = mean / spread
+        weights.append(weight)
+        changes.append(weight * weight)
+    slope *= size
+    factor = factorize(model.information(weights, 0.0))
+    if factor is not None:
+        leverages = model.cell_leverages(factor)
+        slope += 0.5 * dispersion * sum(change * leverages[cell] for change, cell in zip(changes, model.cells))
+    return slope - (log_dispersion - prior[0]) / prior[1]

@@ -44,7 +44,7 @@ def _dispatch(argv: list[str]) -> int:
         return ExitCode.PASSED if argv else ExitCode.USAGE
     name, rest = argv[0], argv[1:]
     if name == "--version":
-        from agent_eval.trials.evaluator import VERSION
+        from agent_eval.grade.evaluator import VERSION
 
         print(f"agent-eval {VERSION}")
         return ExitCode.PASSED

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 
-from agent_eval.supervise.linux import sync_filesystem
-
 
 class Files:
     """Real file operations. Each raises ``OSError`` as the system does."""
@@ -51,7 +49,10 @@ class Files:
 
     def sync_all(self, directory: str) -> None:
         """Make everything written so far to the directory's file system durable, in one call."""
-        sync_filesystem(directory)
+        # Imported here because ctypes costs milliseconds that commands which only read need not pay.
+        from agent_eval.supervise.linux import syncfs
+
+        syncfs(directory)
 
     def rename(self, source: str, target: str) -> None:
         """Put a complete file under its final name."""

@@ -14,6 +14,7 @@ _FORMAT_PATTERN = re.compile(r"agent-eval/evidence/([1-9][0-9]{0,3})")
 FORMAT_VERSION = 1
 
 PLAN = "plan.json"
+PLAN_DRAFT = "plan.json.draft"
 CASES = "cases"
 JOURNAL = "journal.jsonl"
 TRIALS = "trials"
@@ -23,6 +24,7 @@ STDERR = "stderr.bin"
 OWNER_REPORT = "owner-report.json"
 FILES = "files"
 SUMMARY = "summary.json"
+CHANGES = "changes.json"
 MANIFEST = "manifest-sha256.txt"
 MANIFEST_DRAFT = "manifest-sha256.txt.draft"
 

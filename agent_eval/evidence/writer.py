@@ -92,22 +92,31 @@ class EvidenceWriter:
         Raises :class:`EvidenceFault` when it cannot be written.
         """
         try:
-            self._write_fixed(layout.PLAN, strict_json.pretty(plan))
-            self.files.sync_file(os.path.join(self.path, layout.PLAN))
+            self._write_plan_file(strict_json.pretty(plan))
             self.files.sync_file(self.path)
             self.files.sync_file(os.path.dirname(self.path))
             self.files.make_directory(os.path.join(self.path, layout.CASES))
             self.files.make_directory(os.path.join(self.path, layout.TRIALS))
             for case_id, data in cases:
-                self._write_fixed(layout.case_file(case_id), data)
+                self.write(layout.case_file(case_id), data)
             self._journal = self.files.open_append(os.path.join(self.path, layout.JOURNAL))
             self.journal("planned", planned=plan.get("planned"))
         except OSError as error:
             raise EvidenceFault.one(self.path, f"the plan could not be written ({error.strerror})", "nothing was run") from None
 
-    def _write_fixed(self, name: str, data: bytes) -> None:
+    def _write_plan_file(self, data: bytes) -> None:
+        # Under its final name only when whole and durable: half a plan would be no plan.
+        draft = os.path.join(self.path, layout.PLAN_DRAFT)
+        self.files.create(draft, data)
+        self.files.sync_file(draft)
+        self.files.rename(draft, os.path.join(self.path, layout.PLAN))
+        self._fixed[layout.PLAN] = sha256_bytes(data)
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file of the run itself, once, and return its digest. Raises ``OSError``."""
         self.files.create(os.path.join(self.path, name), data)
-        self._fixed[name] = sha256_bytes(data)
+        digest = self._fixed[name] = sha256_bytes(data)
+        return digest
 
     def journal(self, event: str, **facts: object) -> None:
         """Append one line. Raises ``OSError``; a line that could not be written whole is taken back."""
@@ -197,11 +206,18 @@ class EvidenceWriter:
             self.files.sync_file(draft)
             self.files.rename(draft, os.path.join(self.path, layout.MANIFEST))
             self.files.sync_file(self.path)
-        except OSError as error:
-            raise EvidenceFault.one(self.path, f"could not be sealed ({error.strerror})", "the directory is left unsealed") from None
-        except ValueError as error:
-            raise EvidenceFault.one(self.path, f"could not be sealed: {error}", "the directory is left unsealed") from None
+        except (OSError, ValueError) as error:
+            self._withdraw_summary()
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise EvidenceFault.one(self.path, f"could not be sealed ({reason})", "the directory is left unsealed") from None
         return sha256_bytes(data)
+
+    def _withdraw_summary(self) -> None:
+        # Its exit code would contradict the one that the run now ends with.
+        try:
+            os.unlink(os.path.join(self.path, layout.SUMMARY))
+        except OSError:
+            pass
 
     def close(self) -> None:
         """Close the journal. The directory stays unsealed unless :meth:`seal` was called."""

@@ -6,24 +6,21 @@ when a signal comes or a write fails. It does not know how a summary is computed
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
 from agent_eval.evidence.location import new_directory
+from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.writer import EvidenceWriter
-from agent_eval.records.clock import now_at
+from agent_eval.grade.evaluator import evaluator_record, grader_record
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
-from agent_eval.records.plan import PlannedRun, plan_sha256
+from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import EvidenceFault, Problem
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Consumer
-from agent_eval.trials.evaluator import evaluator_record
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.interrupt import Interrupt
 from agent_eval.trials.scheduler import Scheduler
@@ -62,6 +59,7 @@ class RunOptions:
     """How to run, as opposed to what: none of it is part of ``plan_sha256``.
 
     ``wanted`` chooses trials of the plan by case and number (a shard, a rerun); the others stay unrun.
+    ``before_seal`` may write further files of the run; it returns further facts for the summary.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +70,7 @@ class RunOptions:
     consumer_folder: str | None = None
     wanted: Callable[[str, int], bool] | None = None
     plan_facts: dict[str, object] | None = None
+    before_seal: Callable[[EvidenceWriter], dict[str, object]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +82,6 @@ class RunResult:
     summary: dict
     seal: str | None
     faults: tuple[Problem, ...] = ()
-
-
-def make_plan(consumer_name: str, planned: PlannedRun, argv: tuple[str, ...], evaluator: dict[str, str], **facts: object) -> dict:
-    """The content of ``plan.json``; ``facts`` are further keys, such as ``kind`` or ``source``."""
-    plan = {
-        "format": layout.FORMAT,
-        "kind": "run",
-        "run_id": f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(6).hex()}",
-        "consumer": consumer_name,
-        "argv": [os.fsencode(argument).decode("utf-8", "backslashreplace") for argument in argv],
-        "limits": planned.limits.to_json(),
-        "task_seed": planned.task_seed,
-        "cases": [case.to_json() for case in planned.cases],
-        "trials": planned.trials,
-        "planned": planned.planned,
-        "subject": planned.subject or {},
-        "selection": planned.selection or {},
-        "evaluator": evaluator,
-        "created_at": now_at(),
-        **facts,
-    }
-    plan["plan_sha256"] = plan_sha256(plan)
-    return plan
 
 
 def run(
@@ -133,13 +109,12 @@ def run(
             counter.add(trial.case_id, trial.number, trial.judgment, trial.outcome, recorded=trial.recorded)
             observer.finished(trial)
 
-        grader = (("name", f"{consumer.name}/1"), ("source_sha256", evaluator["source_sha256"]))
+        grader = grader_record(consumer.name, evaluator)
         state = RunState(
             consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish
         )
         _run_trials(state, options, interrupt, counter, observer.tick)
-        summary = counter.summary(signal=interrupt.signal)
-        seal, faults = _seal(state, summary)
+        summary, seal, faults = _seal(state, counter, interrupt, options.before_seal)
     return RunResult(writer.path, plan, summary, seal, faults)
 
 
@@ -168,12 +143,28 @@ def _tasks(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterat
                 yield TrialTask(state, case, number)
 
 
-def _seal(state: RunState, summary: dict) -> tuple[str | None, tuple[Problem, ...]]:
-    changed = state.identity.changed_unseen()
+def _seal(
+    state: RunState,
+    counter: Counter,
+    interrupt: Interrupt,
+    before_seal: Callable[[EvidenceWriter], dict[str, object]] | None,
+) -> tuple[dict, str | None, tuple[Problem, ...]]:
+    facts: dict[str, object] = {}
+    faults: tuple[Problem, ...] = tuple(
+        Problem(path, "an identity file changed without a trace", "the directory is left unsealed")
+        for path in state.identity.changed_unseen()
+    )
+    if before_seal is not None:
+        try:
+            facts = before_seal(state.writer)
+        except OSError as error:
+            faults += (Problem(state.writer.path, f"could not be written ({error.strerror})", "the directory is left unsealed"),)
+    summary = counter.summary(signal=interrupt.signal, facts=facts)
+    seal = None
     try:
-        if changed:
-            raise EvidenceFault([Problem(path, "an identity file changed without a trace", "the directory is left unsealed") for path in changed])
-        return state.writer.seal(summary), ()
+        if not faults:
+            seal = state.writer.seal(summary)
     except EvidenceFault as fault:
-        state.writer.close()
-        return None, fault.problems
+        faults = fault.problems
+    state.writer.close()
+    return summary, seal, faults

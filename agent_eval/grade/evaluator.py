@@ -39,3 +39,8 @@ def evaluator_record(consumer_folder: str | None) -> dict[str, str]:
         "python": platform.python_version(),
         "platform": f"{os.uname().sysname} {os.uname().release} {os.uname().machine}",
     }
+
+
+def grader_record(consumer_name: str, evaluator: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """What a judgment says of who decided: name and source digest."""
+    return (("name", f"{consumer_name}/1"), ("source_sha256", evaluator["source_sha256"]))

@@ -141,3 +141,27 @@ def rogan_gladen_se(tp: int, fn: int, tn: int, fp: int, pos: int, m: int) -> flo
         + (1 - parts.theta) ** 2 * parts.tnr * (1 - parts.tnr) / (tn + fp)
     )
     return math.sqrt(variance) / float(parts.youden)
+
+
+def prevalence_interval(tp: int, fn: int, tn: int, fp: int, pos: int, m: int, conf: float = 0.95) -> Interval:
+    """Two-sided interval of the true pass rate, honest for small samples and for a judge without an observed error.
+
+    Lang and Reiczigel 2014: the delta interval after adding one item to each cell of the judge's table and z^2/2 to
+    each side of the observed rate, its centre shifted for the skew; clipped to [0, 1]. Simulated coverage at a nominal
+    95 %: 93 % or more where the plain interval of rogan_gladen_se falls to 25 % (no error among 15 labels). Domain
+    as for rogan_gladen.
+    """
+    _corrected(tp, fn, tn, fp, pos, m)
+    z = -norm_ppf(tail(conf))
+    positives, negatives, items = tp + fn + 2, tn + fp + 2, m + z * z
+    tpr, tnr = (tp + 1) / positives, (tn + 1) / negatives
+    youden = tpr + tnr - 1.0
+    if youden <= 0.0:
+        return 0.0, 1.0
+    observed = (pos + z * z / 2.0) / items
+    theta = (observed + tnr - 1.0) / youden
+    tpr_term, tnr_term = tpr * (1.0 - tpr) / positives, tnr * (1.0 - tnr) / negatives
+    variance = observed * (1.0 - observed) / items + theta**2 * tpr_term + (1.0 - theta) ** 2 * tnr_term
+    centre = theta + 2.0 * z * z * (theta * tpr_term - (1.0 - theta) * tnr_term)
+    reach = z * math.sqrt(variance) / youden
+    return max(0.0, min(1.0, centre - reach)), max(0.0, min(1.0, centre + reach))

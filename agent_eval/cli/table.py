@@ -8,6 +8,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("agent_eval.cli.verify", "compare a directory with its manifest and seal"),
     "status": ("agent_eval.cli.status", "counts of a run, sealed or not"),
     "show": ("agent_eval.cli.show", "a run or one trial in words"),
+    "report": ("agent_eval.cli.report", "an HTML page, JUnit XML or Markdown from evidence"),
+    "attest": ("agent_eval.cli.attest", "an unsigned in-toto statement about a sealed run"),
+    "export": ("agent_eval.cli.export", "the trials in another tool's format"),
     "list": ("agent_eval.cli.list", "consumers, cases, runs or adapters"),
 }
 """Command name -> (module, one line for the help)."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_eval.evidence.reader import read_journal
 from agent_eval.records.problems import EvidenceFault, Problem
 
 if TYPE_CHECKING:
@@ -96,17 +97,33 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
         if type(found.get(name)) is not int:
             raise EvidenceFault.one("summary.json", f"{name} is not a count")
     finished = {(trial.case_id, trial.number): trial_line(trial) for trial in reader.trials()}
+    running = set() if reader.sealed else never_finished(reader)
     lost = {str(name) for name in sequence(found.get("unrecorded"))}
     lines = []
     for case in reader.plan["cases"]:
         for number in range(1, reader.plan["trials"] + 1):
             line = finished.get((case["id"], number)) or TrialLine(case["id"], number, "unrun", recorded=False)
-            if line.name in lost:
+            if (case["id"], number) in running:
+                line = TrialLine(case["id"], number, "interrupted", (("interrupted", "started and never finished"),), recorded=False)
+            elif line.name in lost:
                 details = (("recording-failed", "its record could not be written"),)
                 line = TrialLine(case["id"], number, "void", details, recorded=False)
             lines.append(line)
     _require_agreement(found, lines)
     return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines))
+
+
+def never_finished(reader: EvidenceReader) -> set[tuple[str, int]]:
+    """Case and number of trials of an unsealed directory that its journal says were started and not finished."""
+    running: set[tuple[str, int]] = set()
+    planned = {case["id"] for case in reader.plan["cases"]}
+    for event in read_journal(reader.path):
+        case_id, number_ = event.get("case_id"), event.get("number")
+        if event.get("event") == "started" and case_id in planned and type(number_) is int:
+            running.add((case_id, number_))
+        elif event.get("event") == "finished":
+            running.discard((case_id, number_))
+    return running
 
 
 def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:

@@ -1,0 +1,111 @@
+"""``report DIR``: an HTML page, JUnit XML and a Markdown summary from evidence, after checking it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from agent_eval.evidence.location import resolve
+from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
+from agent_eval.records.outcome import Outcome
+from agent_eval.records.problems import EvidenceFault, InvalidInput
+from agent_eval.report.records_view import never_finished
+from agent_eval.report.visible_text import escape, size
+
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("directory", metavar="DIR", help="evidence of a run, regrade, recheck or comparison, or @last")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE.html",
+        help="the page (default: DIR's name with .html in the current folder, unless another format is asked for)",
+    )  # fmt: skip
+    add_format_options(parser)
+    parser.add_argument("--unsealed", action="store_true", help="use the finished trials of an unsealed directory")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def add_format_options(parser: argparse.ArgumentParser) -> None:
+    """``--junit`` and ``--markdown``, which a consumer's own command takes too."""
+    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, a testcase per planned trial")
+    parser.add_argument("--markdown", metavar="FILE", help="write a summary for the page of a CI job")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write what was asked for and say where it is."""
+    path = resolve(args.directory)
+    reader = EvidenceReader.open(path, unsealed_ok=args.unsealed)
+    page = args.output
+    if page is None and not (args.junit or args.markdown):
+        page = f"{os.path.basename(reader.path)}.html"
+    wanted = {page: "page", args.junit: "JUnit", args.markdown: "Markdown"}
+    targets = [target for target in (page, args.junit, args.markdown) if target is not None]
+    check_targets(targets, reader.path, args.force)
+    for target, data in documents(reader, page, args.junit, args.markdown):
+        write_document(target, data, args.force)
+        print(f"{wanted[target]}: {escape(os.path.abspath(target))} ({size(len(data))})")
+    return ExitCode.PASSED
+
+
+def documents(reader: EvidenceReader, page: str | None, junit: str | None, markdown: str | None) -> list[tuple[str, bytes]]:
+    """Each wanted file with its content, all made before the first is written. Raises ``EvidenceFault``."""
+    summary = None if reader.sealed else counted(reader)
+    made = []
+    if page is not None:
+        from agent_eval.report.page import report_page
+
+        made.append((page, report_page(reader, summary)))
+    if junit is not None:
+        from agent_eval.report.junit import junit_xml
+
+        made.append((junit, junit_xml(reader, summary)))
+    if markdown is not None:
+        from agent_eval.report.markdown import markdown_summary
+
+        made.append((markdown, markdown_summary(reader, summary)))
+    return made
+
+
+def counted(reader: EvidenceReader) -> dict[str, object]:
+    """The summary of an unsealed directory, from its finished trials.
+
+    A trial that was started and never finished is interrupted, the rest is unrun. Raises ``EvidenceFault``.
+    """
+    from agent_eval.measure.summary import Tally
+
+    tally = Tally(reader.plan)
+    for trial in reader.trials():
+        try:
+            outcome = trial.record.get("outcome")
+            judgment = Judgment.from_json(trial.record["judgment"])
+            tally.add(trial.case_id, trial.number, judgment, None if outcome is None else Outcome.from_json(outcome))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EvidenceFault.one(f"trials/{trial.name}/trial.json", f"not a record of this format ({error})") from None
+    lost = Judgment(Verdict.VOID, Basis.RECOMPUTED, (Failure("interrupted", "started and never finished"),), cause="interrupted")
+    for case_id, number in never_finished(reader):
+        tally.add(case_id, number, lost, None, recorded=False)
+    return tally.summary(facts={"source_sealed": False})
+
+
+def check_targets(targets: list[str], evidence: str, force: bool) -> None:
+    """Refuse files that exist, the same file twice, and any file inside the evidence. Raises ``InvalidInput``."""
+    inside = os.path.realpath(evidence) + os.sep
+    for target in targets:
+        if os.path.realpath(target).startswith(inside):
+            raise InvalidInput.one(target, "lies inside the evidence directory", "name a file elsewhere: evidence is never added to")
+        if os.path.lexists(target) and not (force and os.path.isfile(target)):
+            raise InvalidInput.one(target, "exists already", "name another file or add --force" if os.path.isfile(target) else "name another file")
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise InvalidInput.one(targets[0], "is named for two formats", "name a file for each")
+
+
+def write_document(target: str, data: bytes, force: bool) -> None:
+    """Write one file. Raises ``InvalidInput`` when it cannot be written."""
+    try:
+        with open(target, "wb" if force else "xb") as stream:
+            stream.write(data)
+    except OSError as error:
+        raise InvalidInput.one(target, f"cannot be written ({error.strerror})", "name a file in a folder you may write") from None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from agent_eval.records.problems import InvalidInput, Problem
 
@@ -50,7 +50,8 @@ class Finding:
     reason: str = ""
 
 
-Evidence = Mapping[str, object]
+Spec = Mapping[str, Any]
+Evidence = Mapping[str, Any]
 Check = Callable[[Evidence], Finding]
 
 
@@ -92,15 +93,15 @@ class Kind:
     family: ClassVar[str]  # "logic", "receipt" or "scenario": which evidence it reads
     fields: ClassVar[Mapping[str, Field]]
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Spec, evidence: Evidence) -> Finding:
         """Decide ``spec`` on ``evidence``. ``spec`` has been validated."""
         return self.prepare(spec)(evidence)
 
-    def prepare(self, spec: Mapping[str, object]) -> Check:
+    def prepare(self, spec: Spec) -> Check:
         """``spec`` as a function of the evidence."""
         return lambda evidence: self.check(spec, evidence)
 
-    def problems(self, spec: Mapping[str, object], where: str) -> list[Problem]:
+    def problems(self, spec: Spec, where: str) -> list[Problem]:
         """What is wrong between fields that are right one by one."""
         return []
 
@@ -143,14 +144,14 @@ def _validate(spec: object, where: str, family: str | None, depth: int) -> list[
         known = ", ".join(known.name for known in kinds(family))
         shown = repr(name) if isinstance(name, str) else "none" if name is None else "one that is not text"
         return [Problem(f"{where}/kind", f"unknown assertion kind: {shown}", f"use one of {known}")]
-    fields = {key: value for key, value in spec.items() if key != "kind"}
-    problems = record_problems(kind.fields, fields, where, kind.name)
+    given = {key: value for key, value in spec.items() if key != "kind"}
+    problems = record_problems(kind.fields, given, where, kind.name)
     for key, value in _nested(kind, spec):
         problems += _validate(value, f"{where}/{key}", family, depth + 1)
     return problems or kind.problems(spec, where)
 
 
-def _nested(kind: Kind, spec: Mapping[str, object]) -> list[tuple[str, object]]:
+def _nested(kind: Kind, spec: Spec) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     for key, field in kind.fields.items():
         value = spec.get(key)
@@ -161,7 +162,7 @@ def _nested(kind: Kind, spec: Mapping[str, object]) -> list[tuple[str, object]]:
     return found
 
 
-def prepare(spec: Mapping[str, object]) -> Check:
+def prepare(spec: Spec) -> Check:
     """A validated specification as a function of the evidence; raises ``InvalidInput`` on an unknown kind."""
     name = spec.get("kind")
     kind = _KINDS.get(name) if isinstance(name, str) else None
@@ -170,7 +171,7 @@ def prepare(spec: Mapping[str, object]) -> Check:
     return kind.prepare(spec)
 
 
-def evaluate(spec: Mapping[str, object], evidence: Evidence) -> Finding:
+def evaluate(spec: Spec, evidence: Evidence) -> Finding:
     """Decide one validated specification. An absent section is ``missing``, never empty."""
     return prepare(spec)(evidence)
 
@@ -206,9 +207,9 @@ class AllOf(Kind):
     name = "all_of"
     summary = "passes when every applicable part passes, and at least one does"
     family = "logic"
-    fields = {"of": Field(ASSERTIONS, "the parts", required=True)}
+    fields: ClassVar[Mapping[str, Field]] = {"of": Field(ASSERTIONS, "the parts", required=True)}
 
-    def prepare(self, spec: Mapping[str, object]) -> Check:
+    def prepare(self, spec: Spec) -> Check:
         """All parts are evaluated, so that the finding names every contrary place."""
         parts = [prepare(part) for part in spec["of"]]
         order = (Status.FAIL, Status.MISSING, Status.UNSUPPORTED)
@@ -222,9 +223,9 @@ class AnyOf(Kind):
     name = "any_of"
     summary = "passes when at least one part passes"
     family = "logic"
-    fields = {"of": Field(ASSERTIONS, "the parts", required=True)}
+    fields: ClassVar[Mapping[str, Field]] = {"of": Field(ASSERTIONS, "the parts", required=True)}
 
-    def prepare(self, spec: Mapping[str, object]) -> Check:
+    def prepare(self, spec: Spec) -> Check:
         """All parts are evaluated, so that the finding names every place."""
         parts = [prepare(part) for part in spec["of"]]
         order = (Status.PASS, Status.MISSING, Status.UNSUPPORTED)
@@ -238,9 +239,9 @@ class Not(Kind):
     name = "not"
     summary = "passes when its part fails; missing, unsupported and not_applicable stay what they are"
     family = "logic"
-    fields = {"of": Field(ASSERTION, "the part", required=True)}
+    fields: ClassVar[Mapping[str, Field]] = {"of": Field(ASSERTION, "the part", required=True)}
 
-    def prepare(self, spec: Mapping[str, object]) -> Check:
+    def prepare(self, spec: Spec) -> Check:
         """Swap pass and fail, keep the rest."""
         part = prepare(spec["of"])
 
@@ -262,12 +263,12 @@ class IfThen(Kind):
     name = "if_then"
     summary = "passes when 'then' passes; not applicable when 'if' fails"
     family = "logic"
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "if": Field(ASSERTION, "the antecedent", required=True),
         "then": Field(ASSERTION, "what must hold when the antecedent does", required=True),
     }
 
-    def prepare(self, spec: Mapping[str, object]) -> Check:
+    def prepare(self, spec: Spec) -> Check:
         """An antecedent that cannot be decided leaves the whole undecided, in the same way."""
         antecedent, consequent = prepare(spec["if"]), prepare(spec["then"])
 

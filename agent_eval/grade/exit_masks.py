@@ -27,7 +27,7 @@ def masks(line: CommandLine, concerns: Concerns) -> list[str]:
     for nested in line.nested:
         found += masks(nested, concerns)
     for substituted in line.substituted:
-        if any(concerns(form) for form in substituted.every_form()):
+        if any(concerns(form) for form in substituted.every):
             found.append("a substitution loses its exit code")
     return list(dict.fromkeys(found))
 
@@ -37,12 +37,12 @@ def _concerned(command: Simple, line: CommandLine, concerns: Concerns, index: in
         return True
     # A shell that runs the check is the check, as far as the outer line goes.
     name = command.forms[-1][0].rpartition("/")[2]
-    return name.endswith("sh") and any(concerns(form) for nested in line.nested for form in nested.forms())
+    return name.endswith("sh") and any(concerns(form) for nested in line.nested for form in nested.counted)
 
 
 def _option_masks(line: CommandLine, concerns: Concerns) -> list[str]:
     found = []
-    for form in line.forms():
+    for form in line.counted:
         if concerns(form):
             found += [f"{word} succeeds without a test" for word in form if word in _MASKING_OPTIONS]
     return found

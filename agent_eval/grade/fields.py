@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.records.problems import Problem
 
 from .globs import compile_glob
 from .patterns import PatternError, compile_regex
 
-Accepts = Callable[[object], "bool | str"]
-Inside = Callable[[object, str], "list[Problem]"]
+Accepts = Callable[[Any], "bool | str"]
+Inside = Callable[[Any, str], "list[Problem]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +67,24 @@ def record_problems(fields: Mapping[str, Field], value: Mapping[str, object], wh
 def record_of(name: str, fields: Mapping[str, Field], rule: Inside | None = None) -> Form:
     """An object with these members; ``rule`` is asked when each of them is right."""
 
-    def inside(value: object, where: str) -> list[Problem]:
+    def inside(value: Any, where: str) -> list[Problem]:
         problems = record_problems(fields, value, where, name)
         return problems or (rule(value, where) if rule is not None else [])
 
     return Form(name, lambda value: isinstance(value, Mapping), inside)
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: Any) -> bool:
     """An integer that is not a Boolean: ``true`` is 1 in Python, and never here."""
     return type(value) is int
 
 
-def is_number(value: object) -> bool:
+def is_number(value: Any) -> bool:
     """A finite integer or float, not a Boolean."""
     return type(value) is int or (type(value) is float and value - value == 0.0)
 
 
-def is_text(value: object) -> bool:
+def is_text(value: Any) -> bool:
     """A non-empty string."""
     return isinstance(value, str) and value != ""
 
@@ -96,7 +97,7 @@ def choice(*words: str) -> Form:
 def list_of(form: Form, *, empty: bool = False) -> Form:
     """A list of values of ``form``."""
 
-    def inside(value: object, where: str) -> list[Problem]:
+    def inside(value: Any, where: str) -> list[Problem]:
         return [problem for index, item in enumerate(value) for problem in form.problems(item, f"{where}/{index}")]
 
     return Form(
@@ -116,7 +117,7 @@ def one_or_list(form: Form) -> Form:
     )
 
 
-def _accepts_regex(value: object) -> bool | str:
+def _accepts_regex(value: Any) -> bool | str:
     if not is_text(value):
         return False
     try:
@@ -126,7 +127,7 @@ def _accepts_regex(value: object) -> bool | str:
     return True
 
 
-def _accepts_glob(value: object) -> bool | str:
+def _accepts_glob(value: Any) -> bool | str:
     if not is_text(value):
         return False
     try:
@@ -136,7 +137,7 @@ def _accepts_glob(value: object) -> bool | str:
     return True
 
 
-def _accepts_pointer(value: object) -> bool | str:
+def _accepts_pointer(value: Any) -> bool | str:
     if not isinstance(value, str) or not (value == "" or value.startswith("/")):
         return False
     bare = value.replace("~0", "").replace("~1", "")

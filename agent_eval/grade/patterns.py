@@ -1,9 +1,8 @@
 r"""Regular expressions and globs that run in linear time: a documented subset, matched without backtracking.
 
-Owns parsing the subset, and matching by simulating an automaton whose states are built
-when met (Thompson 1968; Cox, "Regular Expression Matching Can Be Simple And Fast", 2007).
-Python's ``re`` backtracks: ``(a+)+$`` on thirty letters takes minutes, and a time limit
-would make a result depend on the machine. It does not capture, replace or find positions.
+Owns the syntax and its translation into the steps that ``automaton`` runs. Python's ``re``
+backtracks: ``(a+)+$`` on thirty letters takes minutes, and a time limit would make a result
+depend on the machine. Nothing is captured, replaced or located.
 
 The subset, with the meaning it has in ``re`` for ``str``:
 
@@ -23,22 +22,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from .automaton import Automaton, is_word
+
 MAX_PATTERN_CHARS = 512
 MAX_STEPS = 1000
 _MAX_COUNT = 255
 _MAX_GROUPS = 32
-_MAX_STATES = 512
 
 Test = Callable[[str], bool]
 
 
 class PatternError(ValueError):
     """A pattern outside the subset; the message says what and at which character."""
-
-
-def is_word(char: str) -> bool:
-    r"""What ``\w`` takes: letters and digits of any script, and the underscore."""
-    return char.isalnum() or char == "_"
 
 
 _CLASSES: dict[str, Test] = {"d": str.isdecimal, "w": is_word, "s": str.isspace}
@@ -189,7 +184,7 @@ class _Parser:
         if char != "{":
             return None
         end = self.text.find("}", self.at)
-        low, comma, high = self.text[self.at + 1 : max(end, self.at)].partition("")
+        low, comma, high = self.text[self.at + 1 : max(end, self.at)].partition(",")
         parts = [part for part in (low, high) if part]
         if end < 0 or not low or not all(part.isascii() and part.isdecimal() and len(part) <= 3 for part in parts):
             raise self._error("'{' must be {m}, {m,} or {m,n} (write \\{ for the character)")
@@ -283,96 +278,6 @@ class _Parser:
         return char.__eq__, char
 
 
-class _State:
-    """One state of the lazy automaton: steps that wait, what came before, and where each character leads."""
-
-    __slots__ = ("waiting", "before", "moves")
-
-    def __init__(self, waiting: frozenset[int], before: str) -> None:
-        self.waiting = waiting
-        self.before = before  # "start", "word" or "other": what ^ and \b need to know
-        self.moves: dict[str, _State | None] = {}
-
-
-class _Automaton:
-    """Runs one program; ``floating`` starts anew at every character (search)."""
-
-    def __init__(self, steps: list[tuple], first: int, *, floating: bool) -> None:
-        self._steps = steps
-        self._first = first
-        self._floating = floating
-        self._states: dict[tuple[frozenset[int], str], _State] = {}
-        self._start = _State(frozenset((first,)), "start")
-
-    def matches(self, text: str) -> bool:
-        """Whether the program accepts all of ``text`` (or, floating, a part of it)."""
-        state = self._start
-        for char in text:
-            try:
-                following = state.moves[char]
-            except KeyError:
-                following = self._move(state, char)
-            if following is None:
-                # Nothing waits any more: found when floating, hopeless when not.
-                return self._floating
-            state = following
-        return self._accepts(state, "")
-
-    def _accepts(self, state: _State, char: str) -> bool:
-        return any(self._steps[step][0] == "match" for step in self._closure(state, char))
-
-    def _move(self, state: _State, char: str) -> _State | None:
-        closure = self._closure(state, char)
-        steps = self._steps
-        if self._floating and any(steps[step][0] == "match" for step in closure):
-            following = None
-        else:
-            waiting = {steps[step][2] for step in closure if steps[step][0] == "char" and steps[step][1](char)}
-            if self._floating:
-                waiting.add(self._first)
-            following = self._state(frozenset(waiting), "word" if is_word(char) else "other") if waiting else None
-        if len(state.moves) < _MAX_STATES:
-            state.moves[char] = following
-        return following
-
-    def _state(self, waiting: frozenset[int], before: str) -> _State:
-        key = (waiting, before)
-        state = self._states.get(key)
-        if state is None:
-            if len(self._states) >= _MAX_STATES:
-                # Bounded memory: forget everything and build again what is met again.
-                self._states.clear()
-                self._start = _State(self._start.waiting, "start")
-            state = self._states[key] = _State(waiting, before)
-        return state
-
-    def _closure(self, state: _State, char: str) -> set[int]:
-        """Every step reachable without taking a character, between what came before and ``char`` ("" at the end)."""
-        steps = self._steps
-        seen: set[int] = set()
-        stack = list(state.waiting)
-        while stack:
-            index = stack.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            step = steps[index]
-            if step[0] == "split":
-                stack.extend(step[1])
-            elif step[0] == "assert" and _holds(step[1], state.before, char):
-                stack.append(step[2])
-        return seen
-
-
-def _holds(letter: str, before: str, char: str) -> bool:
-    if letter == "^":
-        return before == "start"
-    if letter == "$":
-        return char == ""
-    boundary = (before == "word") != (char != "" and is_word(char))
-    return boundary if letter == "b" else not boundary
-
-
 class Pattern:
     """A compiled pattern. Matching takes time proportional to the length of the text."""
 
@@ -382,8 +287,8 @@ class Pattern:
         program = _Program()
         first = piece(program, program.add("match"))
         self.text = text
-        self._whole = _Automaton(program.steps, first, floating=False)
-        self._part = _Automaton(program.steps, first, floating=True)
+        self._whole = Automaton(program.steps, first, floating=False)
+        self._part = Automaton(program.steps, first, floating=True)
 
     def fullmatch(self, text: str) -> bool:
         """Whether all of ``text`` matches."""

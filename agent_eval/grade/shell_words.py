@@ -2,7 +2,7 @@
 
 Owns reading a recorded command line, without running anything and without matching. It
 is not a shell: what it cannot read for certain (substitutions, ``eval``, unbalanced
-quotes) makes the line ``opaque``, and a rule that depends on an opaque line is undecided.
+quotes) is kept as ``unclear`` words, and a rule that depends on them is undecided.
 
 Words are compared, never substrings: a rule on substrings once classed "marketing
 strategy" as cyber for its "rat".
@@ -11,7 +11,7 @@ strategy" as cyber for its "rat".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 Words = tuple[str, ...]
@@ -26,7 +26,7 @@ _WORD_PART = re.compile(r"""\\(?P<escaped>.)|'(?P<single>[^']*)'|"(?P<double>(?:
 _IN_DOUBLE = re.compile(r'\\([$`"\\\n])', re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)")
-_ROUGH = re.compile(r"[^\s;&|()<>`$'\"]+")
+_WORDS = re.compile(r"[^\s;&|()<>`$'\"]+")
 _LOOPS = frozenset(("for", "while", "until", "select"))
 _CONDITIONS = _LOOPS | {"if", "elif", "case", "!"}
 _KEYWORDS = _CONDITIONS | {"{", "}", "then", "else", "do", "fi", "done", "esac"}
@@ -54,36 +54,29 @@ class CommandLine:
 
     ``simple`` holds the commands of the line; ``nested`` the lines that it hands to another shell
     (``sh -c``, a here-document); ``substituted`` those whose output it uses, which lose their exit code.
-    ``rough`` are all words of an ``opaque`` line however quoted, to tell whether it could concern a rule.
+
+    From these: ``counted`` are the words of each simple command whose exit code can count, ``every`` of
+    each that runs at all, and ``unclear`` all words, however quoted, of the parts that could not be read
+    for certain, to tell whether they could concern a rule.
     """
 
     simple: tuple[Simple, ...]
     nested: tuple[CommandLine, ...] = ()
     substituted: tuple[CommandLine, ...] = ()
-    opaque: bool = False
-    rough: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
     ends_in_background: bool = False
+    counted: tuple[Words, ...] = field(init=False)
+    every: tuple[Words, ...] = field(init=False)
+    unclear: frozenset[str] = field(init=False)
 
-    def forms(self) -> list[Words]:
-        """The words of each simple command whose exit code can count, here and in nested lines."""
-        found = [form for simple in self.simple for form in simple.forms]
-        for line in self.nested:
-            found += line.forms()
-        return found
-
-    def every_form(self) -> list[Words]:
-        """The words of each simple command that runs at all, substitutions included."""
-        found = [form for simple in self.simple for form in simple.forms]
-        for line in self.nested + self.substituted:
-            found += line.every_form()
-        return found
-
-    def rough_words(self) -> frozenset[str]:
-        """The words of whatever could not be read for certain; empty when all was."""
-        found = self.rough if self.opaque else frozenset()
-        for line in self.nested + self.substituted:
-            found |= line.rough_words()
-        return found
+    def __post_init__(self) -> None:
+        own = tuple(form for simple in self.simple for form in simple.forms)
+        inner = self.nested + self.substituted
+        counted = own + tuple(form for line in self.nested for form in line.counted)
+        # The class is frozen; these three are computed once because every assertion asks for them.
+        object.__setattr__(self, "counted", counted)
+        object.__setattr__(self, "every", own + tuple(form for line in inner for form in line.every))
+        object.__setattr__(self, "unclear", self.unread.union(*(line.unclear for line in inner)))
 
 
 @lru_cache(maxsize=8192)
@@ -227,10 +220,8 @@ class _Reader:
                 nested += [_read(text, self.depth + 1) for text in scripts]
             elif name in _OPAQUE or ("$" in name and not _ASSIGNMENT.match(words[0])):
                 self.opaque = True
-        rough = frozenset(_ROUGH.findall(self.text)) if self.opaque else frozenset()
-        return CommandLine(
-            tuple(self.commands), tuple(nested), tuple(self.substituted), self.opaque, rough, self.background
-        )
+        unread = frozenset(_WORDS.findall(self.text)) if self.opaque else frozenset()
+        return CommandLine(tuple(self.commands), tuple(nested), tuple(self.substituted), unread, self.background)
 
 
 def _end_of_substitution(text: str, at: int) -> int:
@@ -272,7 +263,7 @@ def _unquote(token: str) -> str:
         return token
     parts: list[str] = []
     for match in _WORD_PART.finditer(token):
-        kind = match.lastgroup
+        kind = match.lastgroup or "plain"
         text = match[kind]
         parts.append(_IN_DOUBLE.sub(r"\1", text) if kind == "double" else "" if (kind, text) == ("escaped", "\n") else text)
     return "".join(parts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import strict_json
 from .digests import sha256_bytes
@@ -64,10 +65,10 @@ def read_receipt(data: bytes, where: str) -> Receipt:
     if reader.problems:
         raise InvalidInput(reader.problems)
     hidden = redacted + (("/events", "/commands") if _has_gap(sections) else ())
-    return Receipt(value["runId"], data, sha256_bytes(data), sections, hidden)
+    return Receipt(str(value["runId"]), data, sha256_bytes(data), sections, hidden)
 
 
-def _redactions(value: object) -> tuple[str, ...]:
+def _redactions(value: Any) -> tuple[str, ...]:
     """The pointers of ``redactions``, as far as they are well formed; the reader reports the rest."""
     if not isinstance(value, list):
         return ()
@@ -111,7 +112,7 @@ class _Reader:
             self._check_seq(result)
         return result
 
-    def member(self, name: str, value: object) -> object:
+    def member(self, name: str, value: Any) -> object:
         if f"/{name}" in self.redacted and value in (None, "[redacted]"):
             return value
         return _MEMBERS[name](self, f"/{name}", value)
@@ -141,34 +142,34 @@ class _Reader:
                 last = number
 
 
-def _text(reader: _Reader, pointer: str, value: object) -> object:
+def _text(reader: _Reader, pointer: str, value: Any) -> object:
     reader.expect(isinstance(value, str) and value != "", pointer, "must be a non-empty string")
     return value
 
 
-def _run_id(reader: _Reader, pointer: str, value: object) -> object:
+def _run_id(reader: _Reader, pointer: str, value: Any) -> object:
     good = isinstance(value, str) and value.strip() != "" and len(value) <= 200
     reader.expect(good, pointer, "must be a string of 1 to 200 characters that is not blank")
     return value
 
 
-def _boolean(reader: _Reader, pointer: str, value: object) -> object:
+def _boolean(reader: _Reader, pointer: str, value: Any) -> object:
     reader.expect(isinstance(value, bool), pointer, "must be true or false")
     return value
 
 
-def _items(reader: _Reader, pointer: str, value: object) -> Iterator[tuple[str, object]]:
+def _items(reader: _Reader, pointer: str, value: Any) -> Iterator[tuple[str, Any]]:
     if reader.expect(isinstance(value, list), pointer, "must be a list", "leave the member out when it was not recorded"):
         yield from ((f"{pointer}/{index}", item) for index, item in enumerate(value))
 
 
-def _texts(reader: _Reader, pointer: str, value: object) -> object:
+def _texts(reader: _Reader, pointer: str, value: Any) -> object:
     for place, item in _items(reader, pointer, value):
         reader.expect(isinstance(item, str), place, "must be a string")
     return value
 
 
-def _paths(reader: _Reader, pointer: str, value: object) -> object:
+def _paths(reader: _Reader, pointer: str, value: Any) -> object:
     result: list[object] = []
     for place, item in _items(reader, pointer, value):
         result.append(_path(reader, place, item))
@@ -178,7 +179,7 @@ def _paths(reader: _Reader, pointer: str, value: object) -> object:
     return result
 
 
-def _path(reader: _Reader, pointer: str, value: object) -> object:
+def _path(reader: _Reader, pointer: str, value: Any) -> object:
     if not reader.expect(isinstance(value, str), pointer, "must be a path (a string)"):
         return value
     try:
@@ -188,10 +189,10 @@ def _path(reader: _Reader, pointer: str, value: object) -> object:
         return value
 
 
-def _objects(name: str, check: Callable[[_Reader, str, dict], dict]) -> Callable[[_Reader, str, object], object]:
+def _objects(name: str, check: Callable[[_Reader, str, dict], dict]) -> Callable[[_Reader, str, Any], object]:
     known = {key.replace("_", "").lower(): key for key in _ITEM_FIELDS[name]}
 
-    def read(reader: _Reader, pointer: str, value: object) -> object:
+    def read(reader: _Reader, pointer: str, value: Any) -> object:
         result: list[object] = []
         for place, item in _items(reader, pointer, value):
             if place in reader.redacted and not isinstance(item, dict):
@@ -256,7 +257,7 @@ def _artifact(reader: _Reader, place: str, item: dict) -> dict:
     return {**item, "path": _path(reader, f"{place}/path", item.get("path"))}
 
 
-def _cost(reader: _Reader, pointer: str, value: object) -> object:
+def _cost(reader: _Reader, pointer: str, value: Any) -> object:
     if reader.expect(isinstance(value, dict), pointer, "must be an object of numbers"):
         for name, amount in value.items():
             good = type(amount) in (int, float) and amount >= 0
@@ -264,7 +265,7 @@ def _cost(reader: _Reader, pointer: str, value: object) -> object:
     return value
 
 
-def _suite(reader: _Reader, pointer: str, value: object) -> object:
+def _suite(reader: _Reader, pointer: str, value: Any) -> object:
     if reader.expect(isinstance(value, dict), pointer, "must be an object"):
         for name in value:
             reader.expect(name in ("id", "revision", "digest"), f"{pointer}/{name}", "unknown member")
@@ -278,12 +279,12 @@ def _suite(reader: _Reader, pointer: str, value: object) -> object:
     return value
 
 
-def _agent(reader: _Reader, pointer: str, value: object) -> object:
+def _agent(reader: _Reader, pointer: str, value: Any) -> object:
     reader.expect(isinstance(value, dict), pointer, "must be an object")
     return value
 
 
-def _redaction_list(reader: _Reader, pointer: str, value: object) -> object:
+def _redaction_list(reader: _Reader, pointer: str, value: Any) -> object:
     for place, item in _items(reader, pointer, value):
         path = item.get("path") if isinstance(item, dict) else item
         good = isinstance(path, str) and (path == "" or path.startswith("/"))
@@ -291,7 +292,7 @@ def _redaction_list(reader: _Reader, pointer: str, value: object) -> object:
     return value
 
 
-_MEMBERS: dict[str, Callable[[_Reader, str, object], object]] = {
+_MEMBERS: dict[str, Callable[[_Reader, str, Any], object]] = {
     "runId": _run_id,
     "events": _objects("events", _event),
     "commands": _objects("commands", _command),

@@ -16,7 +16,7 @@ from agent_eval.evidence import layout
 from agent_eval.records import strict_json
 from agent_eval.report.activity import EVENTS, read_events
 from agent_eval.report.excerpts import is_text
-from agent_eval.report.records_view import COUNTS, RunRecords, TrialLine, mapping, number, read_run, sequence
+from agent_eval.report.records_view import COUNTS, RunRecords, TrialLine, mapping, number, read_run
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import EvidenceReader, RetainedTrial

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
-from agent_eval.measure.beta import beta_quantile, beta_quantile_upper
+from agent_eval.measure.intervals import clopper_pearson
 from agent_eval.report.charts import dot_interval, gauge, interval_axis
 from agent_eval.report.markup import Markup, join, tag, text
 from agent_eval.report.records_view import RunRecords, TrialLine, mapping, number, sequence
-from agent_eval.report.tables import proportion
+from agent_eval.report.tables import proportion, reliability_text
 from agent_eval.report.visible_text import count, seconds, size
 
 MAX_CASE_ROWS = 150
+TALL_ROWS = 25
 _MARKS = {"pass": "✓", "fail": "✗", "void": "○", "interrupted": "◌", "unrun": "·"}
 _SLOWEST = 10
 PLOT = "pass@k and pass^k, 95 % interval"
@@ -32,15 +33,19 @@ def section(identifier: str, title: str, *content: object) -> Markup:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, kind: str = "") -> Markup:
-    """A table whose cells carry their heading, for narrow screens; nothing without rows."""
+    """A table whose cells carry their heading, for narrow screens; nothing without rows.
+
+    One of more than :data:`TALL_ROWS` rows scrolls in itself, except the list of trials, which ends the page.
+    """
     written = [
         tag("tr", *(tag("td", cell, data_label=heading) for heading, cell in zip(headings, row, strict=True)))
         for row in rows
     ]
     if not written:
         return Markup("")
+    tall = len(written) > TALL_ROWS and kind != "list"
     head = tag("thead", tag("tr", *(tag("th", _heading(heading), scope="col") for heading in headings)))
-    return tag("div", tag("table", head, tag("tbody", *written), class_=kind or None), class_="scroll")
+    return tag("div", tag("table", head, tag("tbody", *written), class_=kind or None), class_="scroll tall" if tall else "scroll")
 
 
 def _heading(heading: str) -> object:
@@ -84,6 +89,12 @@ def basis_line(run: RunRecords) -> Markup:
         numbers = ", ".join(f"{value} {key}" for key, value in mapping(counted).items() if number(value))
         parts.append(f"{name}: {numbers or 'none'}")
     return tag("p", "Basis of the judgments: ", "; ".join(parts), class_="note") if parts else Markup("")
+
+
+def reliability_line(run: RunRecords) -> Markup:
+    """pass@k and pass^k over the cases, as the summary has them."""
+    words = reliability_text(run.summary)
+    return tag("p", words, class_="note") if words else Markup("")
 
 
 def case_table(run: RunRecords) -> Markup:
@@ -136,11 +147,7 @@ def _plot(case_id: str, found: Mapping, passed: int, judged: int, planned: int) 
 
 def bounds(passed: int, judged: int) -> tuple[float, float]:
     """The exact 95 % interval of a proportion; all of 0..1 when nothing was judged."""
-    if judged == 0:
-        return 0.0, 1.0
-    low = beta_quantile(0.025, passed, judged - passed + 1) if passed else 0.0
-    high = beta_quantile_upper(0.025, passed + 1, judged - passed) if passed < judged else 1.0
-    return low, high
+    return clopper_pearson(passed, judged) if judged else (0.0, 1.0)
 
 
 def matrix(run: RunRecords) -> Markup:

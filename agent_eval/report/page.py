@@ -18,7 +18,7 @@ from agent_eval.report import overview
 from agent_eval.report.changes_page import changes_section
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, trial_link, verdict_badge
-from agent_eval.report.records_view import RunRecords, TrialLine, mapping, read_run
+from agent_eval.report.records_view import RunRecords, TrialLine, read_run
 from agent_eval.report.trial_page import MIN_TRIAL_BYTES, trial_json
 from agent_eval.report.visible_text import seconds
 from agent_eval.report.workspace_changes import Contents
@@ -111,6 +111,7 @@ def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> M
         "div",
         overview.cards(run),
         overview.basis_line(run),
+        overview.reliability_line(run),
         changes_section(reader),
         section("results", "Cases", overview.case_table(run)),
         section("matrix", "Case by trial", overview.matrix(run)),

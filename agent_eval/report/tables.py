@@ -1,7 +1,7 @@
 """The texts at the end of a run: counts, table of cases, what was reached, and the closing lines.
 
 Owns: the wording and the layout of the final table and of the closing lines.
-It formats what ``summary.json`` counts and adds up nothing but seconds, so that the table, the
+It formats what ``summary.json`` counts and counts nothing itself, so that the table, the
 summary and the exit code cannot disagree.
 """
 
@@ -11,33 +11,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent_eval.records.exit_codes import MEANING
-from agent_eval.report.visible_text import cells, count, escape, fit, pad, seconds
+from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
 MAX_ROWS = 60
 _MAX_CASE_CELLS = 40
+_MIN_REASON_CELLS = 20
 _COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """What the table needs of one finished trial. ``wall_s`` is ``None`` when it never started."""
+    """What the table needs of finished trials. ``wall_s`` is ``None`` when nothing ran."""
 
     case_id: str
     number: int
     verdict: str
     reasons: tuple[str, ...] = ()
     wall_s: float | None = None
-
-    @classmethod
-    def from_record(cls, record: Mapping) -> TrialRow:
-        """The row of a retained ``trial.json``; a void's cause is its reason."""
-        judgment = record["judgment"]
-        reasons = [failure["reason"] for failure in judgment["failures"]]
-        if judgment.get("cause"):
-            reasons.insert(0, judgment["cause"])
-        outcome = record.get("outcome") or {}
-        unique = tuple(dict.fromkeys(reasons))
-        return cls(record["case_id"], record["number"], judgment["verdict"], unique, outcome.get("wall_s"))
 
 
 def headline(summary: Mapping) -> str:
@@ -69,7 +59,7 @@ def closing_lines(verdict: str, directory: str, seal: str | None, exit_code: int
             f"verdict:  {escape(str(verdict))}",
             f"evidence: {escape(str(directory))}",
             f"seal:     {seal or 'none: unsealed'}",
-            f"exit:     {exit_code} ({meaning})",
+            f"exit:     {int(exit_code)} ({meaning})",
         )
     )
 
@@ -88,59 +78,41 @@ def _case_rows(summary: Mapping, spent: Mapping[str, float], width: int) -> list
         # A stable sort keeps the plan's order among equals.
         cases.sort(key=lambda item: item[1]["passed"] / (item[1]["planned"] or 1))
         cases = cases[:MAX_ROWS]
-    rows = [("case", "passed", "seconds", "reasons")]
+    repeated = any(largest_k(counted) > 1 for _, counted in cases)
+    rows = [["case", "passed", *(["pass@k / pass^k"] if repeated else []), "seconds", "reasons"]]
     for case_id, counted in cases:
-        share = f"{counted['passed']}/{counted['planned']}"
+        row = [fit(escape(case_id), _MAX_CASE_CELLS), f"{counted['passed']}/{counted['planned']}"]
+        if repeated:
+            row.append(_both_k(counted))
         time_s = f"{spent[case_id]:.2f}" if case_id in spent else "-"
-        rows.append((fit(escape(case_id), _MAX_CASE_CELLS), share, time_s, _reasons_text(counted)))
+        rows.append([*row, time_s, _reasons_text(counted)])
     lines = _columns(rows, width)
     if hidden > 0:
         lines.append(f"... and {count(hidden, 'more case')} with a passed share no lower; all are in summary.json")
     return lines
 
 
-def _columns(rows: list[tuple[str, str, str, str]], width: int) -> list[str]:
-    widths = [max(cells(row[column]) for row in rows) for column in range(3)]
-    used = sum(widths) + 6
+def _columns(rows: list[list[str]], width: int) -> list[str]:
+    widths = [max(cells(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    room = max(_MIN_REASON_CELLS, width - sum(widths) - 2 * len(widths))
     lines = []
     for row in rows:
-        line = "  ".join(
-            (pad(row[0], widths[0]), pad(row[1], widths[1], right=True), pad(row[2], widths[2], right=True))
-        )
-        lines.append(f"{line}  {fit(row[3], max(20, width - used))}".rstrip())
+        parts = [pad(part, size, right=column > 0) for column, (part, size) in enumerate(zip(row, widths, strict=False))]
+        lines.append("  ".join([*parts, fit(row[-1], room)]).rstrip())
     return lines
 
 
-def _reasons_text(counted: Mapping) -> str:
-    parts = []
-    for reason, times in counted.get("reasons", {}).items():
-        parts.append(escape(reason) + (f" x{times}" if times > 1 else ""))
-    parts += [f"{counted[name]} {name}" for name in _COUNTS[3:] if counted.get(name)]
-    return ", ".join(parts)
+def largest_k(counted: Mapping) -> int:
+    """The largest k for which pass@k and pass^k of a case are defined, 0 when nothing was judged."""
+    return max((int(k) for k in counted.get("pass_at_k") or {} if str(k).isdecimal()), default=0)
 
 
-def _basis_lines(summary: Mapping) -> list[str]:
-    parts = []
-    for name, counted in summary.get("basis", {}).items():
-        if isinstance(counted, Mapping):
-            parts.append(f"{name} {counted.get('passed', 0)} passed, {counted.get('failed', 0)} failed")
-    return [f"basis: {'; '.join(parts)}"] if parts else []
-
-
-def _reliability_lines(summary: Mapping) -> list[str]:
-    """Capability and reliability, always together and named; per case, as they are never pooled over cases."""
-    lines = []
-    for case_id, counted in list(summary["cases"].items())[:MAX_ROWS]:
-        able, reliable = counted.get("pass_at_k") or {}, counted.get("pass_hat_k") or {}
-        if set(able) | set(reliable) <= {"1"}:
-            continue
-        largest = max((int(k) for k in set(able) | set(reliable)), default=0)
-        key = str(largest)
-        lines.append(
-            f"{escape(case_id)}: pass@{key} {proportion(able.get(key))}, pass^{key} {proportion(reliable.get(key))}"
-            f" of {count(counted['passed'] + counted['failed'], 'judged trial')}"
-        )
-    return lines
+def _both_k(counted: Mapping) -> str:
+    k = largest_k(counted)
+    if k == 0:
+        return "undefined"
+    able, reliable = counted["pass_at_k"].get(str(k)), (counted.get("pass_hat_k") or {}).get(str(k))
+    return f"k={k} {proportion(able)} / {proportion(reliable)}"
 
 
 def proportion(value: object) -> str:
@@ -148,16 +120,50 @@ def proportion(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, (int, float)) else "undefined"
 
 
+def _reasons_text(counted: Mapping) -> str:
+    parts = []
+    for reason, times in (counted.get("reasons") or {}).items():
+        parts.append(escape(reason) + (f" x{times}" if times > 1 else ""))
+    parts += [f"{counted[name]} {name}" for name in _COUNTS[3:] if counted.get(name)]
+    return ", ".join(parts)
+
+
+def _basis_lines(summary: Mapping) -> list[str]:
+    parts = []
+    for name, counted in (summary.get("basis") or {}).items():
+        if any(counted.values()):
+            parts.append(f"{escape(name)} {', '.join(f'{value} {key}' for key, value in counted.items() if value)}")
+    return [f"basis: {'; '.join(parts)}"] if parts else []
+
+
+def _reliability_lines(summary: Mapping) -> list[str]:
+    line = reliability_text(summary)
+    return [line] if line else []
+
+
+def reliability_text(summary: Mapping) -> str:
+    """pass@k and pass^k over the cases, both named, with k and the number of cases; empty when they are undefined."""
+    found = summary.get("reliability")
+    if not found:
+        return ""
+    k = found["k"]
+    shares = f"pass@{k} {proportion(found['pass_at_k'])} (capability), pass^{k} {proportion(found['pass_hat_k'])} (reliability)"
+    return f"{shares}: mean over {count(found['cases'], 'case')}, {count(k, 'trial')} each"
+
+
 def _footing(plan: Mapping, summary: Mapping) -> list[str]:
     reached = [f"{escape(name)} {number}" for name, number in (summary.get("limits_reached") or {}).items() if number]
     lines = [f"limits reached: {', '.join(reached) or 'none'}"]
     leaks = summary.get("leaks") or {}
     if leaks.get("trials"):
-        lines.append(f"leaky: {count(leaks['trials'], 'trial')} left {count(leaks['processes'], 'process', 'processes')}")
+        lines.append(f"leaky: {count(leaks['trials'], 'trial')} left {count(leaks['processes'], 'process', 'processes')} behind")
     else:
         lines.append("leaks: none")
-    subject = plan.get("subject") or {}
-    if subject.get("subject_kind") == "scripted":
+    if leaks.get("unreaped"):
+        lines.append(f"could not be ended: {count(leaks['unreaped'], 'process', 'processes')}, named in trial.json")
+    if summary.get("unrecorded"):
+        lines.append(f"not recorded: {', '.join(escape(name) for name in summary['unrecorded'][:10])}")
+    if (plan.get("subject") or {}).get("subject_kind") == "scripted":
         lines.append("subject: scripted, so this run proves the plumbing and no ability of a model")
     not_scored = summary.get("not_scored") or []
     if not_scored:

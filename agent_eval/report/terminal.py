@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TextIO
 
 from agent_eval.report.tables import TrialRow, closing_lines, summary_table
-from agent_eval.report.visible_text import clock, cells, escape, fit, seconds
+from agent_eval.report.visible_text import cells, clock, escape, fit, seconds
 
 __all__ = [
     "COLOR_MODES",

@@ -68,7 +68,7 @@ class Stream:
         self._path = path
         self._sink_factory = sink_factory
         self._sink: Sink | None = None
-        self._digest = hashlib.sha256()
+        self._digest: hashlib._Hash | None = None
         self.fd = -1
         self.seen_bytes = self.kept_bytes = 0
         self.truncated = False
@@ -81,6 +81,7 @@ class Stream:
         try:
             if self._sink is None:
                 self._sink = self._sink_factory(self._path)
+                self._digest = hashlib.sha256()
             self._sink.write(data)
         except OSError as error:
             self.write_error = describe(error)
@@ -106,7 +107,7 @@ class Stream:
             seen_bytes=self.seen_bytes,
             kept_bytes=self.kept_bytes,
             truncated=self.truncated,
-            sha256=self._digest.hexdigest() if self.kept_bytes else None,
+            sha256=self._digest.hexdigest() if self._digest and self.kept_bytes else None,
             write_error=self.write_error,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +19,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 IS_LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
+_statx = getattr(_libc, "statx", None)  # glibc 2.28, musl 1.2.5
+_statx_buffer = ctypes.create_string_buffer(256)
+_U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
+_AT_EMPTY_PATH = 0x1000
+_STATX_MNT_ID = 0x1000
+_STX_MNT_ID_OFFSET = 0x90
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,15 @@ def syncfs(path: str) -> None:
             raise OSError(code, os.strerror(code), path)
     finally:
         os.close(fd)
+
+
+def mount_id(fd: int) -> int | None:
+    """Which mount ``fd`` lies on: tells a file bound over another one of the same file system. ``None``: unknown."""
+    if _statx is None or _statx(fd, b"", _AT_EMPTY_PATH, _STATX_MNT_ID, _statx_buffer) != 0:
+        return None
+    if not _U32.unpack_from(_statx_buffer, 0)[0] & _STATX_MNT_ID:  # a kernel before 5.8
+        return None
+    return _U64.unpack_from(_statx_buffer, _STX_MNT_ID_OFFSET)[0]
 
 
 def facts_of(pid: int) -> ProcessFacts | None:

@@ -12,6 +12,7 @@ import os
 import stat
 
 from agent_eval.records.outcome import ReportRecord, ReportState
+from agent_eval.supervise import linux
 from agent_eval.supervise.capture import CHUNK_BYTES, SinkFactory, describe
 
 _KINDS = {
@@ -92,8 +93,7 @@ class ReportSpot:
             return f"it has {facts.st_nlink} links: the same file has another name"
         if facts.st_dev != os.fstat(self._folder_fd).st_dev:
             return "another file system is mounted over it"
-        # Only root can mount a file of the same file system over it where we would see it.
-        if os.geteuid() == 0 and _mount_of(fd) != _mount_of(self._folder_fd):
+        if linux.mount_id(fd) != linux.mount_id(self._folder_fd):
             return "another file is mounted over it"
         return None
 
@@ -112,18 +112,6 @@ def _reopen(fd: int) -> int:
     if _PATH_ONLY is None:
         return os.dup(fd)
     return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-
-
-def _mount_of(fd: int) -> bytes | None:
-    try:
-        info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        lines = os.read(info, 4096).split(b"\n")
-    finally:
-        os.close(info)
-    return next((line for line in lines if line.startswith(b"mnt_id:")), None)
 
 
 def _copy(source: int, facts: os.stat_result, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:

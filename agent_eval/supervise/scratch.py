@@ -45,7 +45,7 @@ class Scratch:
         return path
 
     def usage(self) -> tuple[int, int]:
-        """How many entries it holds and their apparent size in bytes, the made subfolders not counted. Links are not followed."""
+        """How many entries it holds, made subfolders not counted, and the apparent size of its files. Follows no link."""
         entries = size_bytes = 0
         own = {f"{self.path}/{name}" for name in self._made}
         queue = [self.path]
@@ -54,10 +54,10 @@ class Scratch:
             try:
                 with os.scandir(folder) as found:
                     for entry in found:
+                        entries += entry.path not in own
                         if entry.is_dir(follow_symlinks=False):
                             queue.append(entry.path)
-                        if entry.path not in own:
-                            entries += 1
+                        else:
                             size_bytes += _size(entry)
             except OSError:  # unreadable, or deeper than a path can say: what is below stays uncounted
                 continue

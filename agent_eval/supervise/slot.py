@@ -60,6 +60,11 @@ class Slot:
         except OSError:  # no processes or descriptors left: the trial that meets it again says so
             self._guardian = 0
 
+    @property
+    def guardian(self) -> int | None:
+        """The guardian's process id, ``None`` while there is none."""
+        return self._guardian or None
+
     def start(self, command: Command) -> None:
         """Send ``command`` off and return at once. Nothing is raised for what cannot be started: :meth:`collect` tells."""
         if self._command is not None:

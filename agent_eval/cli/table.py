@@ -12,5 +12,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "attest": ("agent_eval.cli.attest", "an unsigned in-toto statement about a sealed run"),
     "export": ("agent_eval.cli.export", "the trials in another tool's format"),
     "list": ("agent_eval.cli.list", "consumers, cases, runs or adapters"),
+    "compare": ("agent_eval.cli.compare", "is a candidate better than an incumbent, case by case"),
+    "judge": ("agent_eval.cli.judge", "validate a binary judge against labels"),
+    "audit": ("agent_eval.cli.audit", "look for contamination, label errors and saturation in a benchmark"),
 }
 """Command name -> (module, one line for the help)."""

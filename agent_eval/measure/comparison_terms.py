@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 SCRIPTED = "scripted"
 _MAX_NAMED = 5
-_MODEL_KEYS = ("model", "adapter")
 
 
 class Term(enum.StrEnum):
@@ -60,23 +59,19 @@ def incomparable(incumbent: Mapping[str, object], candidate: Mapping[str, object
 
 def subject_kind(plan: Mapping[str, object]) -> str | None:
     """`model`, `scripted`, or None where the consumer has no such notion."""
-    kind = _subject_value(plan, "subject_kind")
-    return kind if isinstance(kind, str) else None
-
-
-def model_of(plan: Mapping[str, object]) -> dict[str, object]:
-    """What a plan says about the model behind its subject; empty where there is none."""
-    found = {key: _subject_value(plan, key) for key in _MODEL_KEYS}
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def _subject_value(plan: Mapping[str, object], key: str) -> object:
-    """A key of the subject, or of the contract that the subject declared."""
     subject = plan.get("subject")
     if not isinstance(subject, Mapping):
         return None
     contract = subject.get("contract")
-    return subject.get(key, contract.get(key) if isinstance(contract, Mapping) else None)
+    declared = contract.get("subject_kind") if isinstance(contract, Mapping) else None
+    kind = subject.get("subject_kind", declared)
+    return kind if isinstance(kind, str) else None
+
+
+def model_of(plan: Mapping[str, object]) -> object:
+    """What a plan says of the model behind its subject, as the consumer wrote it; None where there is none."""
+    subject = plan.get("subject")
+    return subject.get("model") if isinstance(subject, Mapping) else None
 
 
 def _unequal(term: Term, name: str, before: object, after: object) -> Difference | None:

@@ -15,7 +15,6 @@ from agent_eval.report.records_view import never_finished
 from agent_eval.report.visible_text import escape, size
 
 
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("directory", metavar="DIR", help="evidence of a run, regrade, recheck or comparison, or @last")

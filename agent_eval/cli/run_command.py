@@ -18,6 +18,7 @@ from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput, Problem
 from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
+from agent_eval.report.visible_text import count
 from agent_eval.trials.run import RunOptions, RunResult, run as run_trials
 from agent_eval.trials.trial import FinishedTrial
 
@@ -79,7 +80,7 @@ def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace) -> None
     for note in planned.notes:
         print(escape(note))
     limits = planned.limits
-    print(f"{name}: {len(planned.cases)} cases x {planned.trials} trials = {planned.planned} planned, {args.jobs} at once")
+    print(f"{name}: {count(len(planned.cases), 'case')} x {count(planned.trials, 'trial')} = {planned.planned} planned, {args.jobs} at once")
     print(f"limits: timeout {limits.timeout_s:g} s, output {limits.max_output_bytes} bytes, grace {limits.grace_s:g} s")
     for case in planned.cases:
         print(f"  {case.id}: {escape(case.scope)}")

@@ -207,17 +207,19 @@ class EvidenceWriter:
             self.files.rename(draft, os.path.join(self.path, layout.MANIFEST))
             self.files.sync_file(self.path)
         except (OSError, ValueError) as error:
-            self._withdraw_summary()
+            self._withdraw()
             reason = error.strerror if isinstance(error, OSError) else error
             raise EvidenceFault.one(self.path, f"could not be sealed ({reason})", "the directory is left unsealed") from None
         return sha256_bytes(data)
 
-    def _withdraw_summary(self) -> None:
-        # Its exit code would contradict the one that the run now ends with.
-        try:
-            os.unlink(os.path.join(self.path, layout.SUMMARY))
-        except OSError:
-            pass
+    def _withdraw(self) -> None:
+        # A manifest that may not survive a power loss is no seal, and the summary's exit code
+        # would contradict the one that the run now ends with.
+        for name in (layout.MANIFEST, layout.MANIFEST_DRAFT, layout.SUMMARY):
+            try:
+                os.unlink(os.path.join(self.path, name))
+            except OSError:
+                continue
 
     def close(self) -> None:
         """Close the journal. The directory stays unsealed unless :meth:`seal` was called."""

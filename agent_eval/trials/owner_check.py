@@ -7,6 +7,7 @@ cleanup. The judgment is :func:`agent_eval.grade.checker.judge_check`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator
 
 from agent_eval.evidence import layout
@@ -17,7 +18,7 @@ from agent_eval.records.case import CheckCase, expand, parse_case
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome, ReportState
 from agent_eval.records.plan import Limits, PlannedCase, PlannedRun
-from agent_eval.records.problems import EvidenceFault, Problem, raise_if
+from agent_eval.records.problems import EvidenceFault, Problem
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.environment import build_environment
 from agent_eval.trials.consumer import TrialContext, TrialResult
@@ -38,20 +39,19 @@ def read_case_file(path: str, allowed_shapes: tuple[str, ...] = ()) -> tuple[Pla
     return planned, case, []
 
 
+def duplicate_ids(cases: list[PlannedCase]) -> list[Problem]:
+    """A problem for every id that more than one case has."""
+    count = Counter(case.id for case in cases)
+    return [Problem(name, f"{number} cases have this id", "ids are unique within a run") for name, number in count.items() if number > 1]
+
+
 def plan_checks(
     pairs: list[tuple[PlannedCase, CheckCase]], trials: int, limits: Limits, timeout_given: bool, notes: tuple[str, ...] = ()
 ) -> PlannedRun:
     """A plan of checks. The subject's digests are of the files that decide what each command does.
 
-    A timeout given on the command line goes before that of a case. Raises ``InvalidInput`` for an id given twice.
+    A timeout given on the command line goes before that of a case. The ids must be unique: see :func:`duplicate_ids`.
     """
-    seen: set[str] = set()
-    problems = []
-    for planned, _ in pairs:
-        if planned.id in seen:
-            problems.append(Problem(planned.id, "two cases have this id", "ids are unique within a run"))
-        seen.add(planned.id)
-    raise_if(problems)
     checks = {planned.id: case for planned, case in pairs}
     private = OwnerChecks(checks, limits, timeout_given)
     return PlannedRun(tuple(planned for planned, _ in pairs), trials, limits, subject=private.subject(), notes=notes, private=private)

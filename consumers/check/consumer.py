@@ -61,6 +61,7 @@ class Check:
             problems += found
             if planned is not None and case is not None:
                 pairs.append((planned, case))
+        problems += owner_check.duplicate_ids([planned for planned, _ in pairs])
         if problems:
             raise InvalidInput(problems)
         return owner_check.plan_checks(pairs, trials, limits, args.timeout is not None)

@@ -20,8 +20,13 @@ _PUBLIC = {
     "Outcome": "agent_eval.records.outcome",
     "Judgment": "agent_eval.records.judgment",
     "TrialEvidence": "agent_eval.grade.trial_evidence",
+    "ReportState": "agent_eval.records.outcome",
+    "StopReason": "agent_eval.records.outcome",
     # what runs
     "Command": "agent_eval.supervise.command",
+    "Scratch": "agent_eval.supervise.scratch",
+    "Slot": "agent_eval.supervise.slot",
+    "build_environment": "agent_eval.supervise.environment",
     "Consumer": "agent_eval.trials.consumer",
     "TrialContext": "agent_eval.trials.consumer",
     "TrialResult": "agent_eval.trials.consumer",
@@ -29,15 +34,13 @@ _PUBLIC = {
 """Public name -> module. Rooms with many names are public as modules below."""
 
 _ROOMS = {
+    "credentials": "agent_eval.records.credentials",
+    "clock": "agent_eval.records.clock",
     "digests": "agent_eval.records.digests",
-    "environment": "agent_eval.supervise.environment",
     "identity": "agent_eval.trials.identity",
     "judgment": "agent_eval.records.judgment",
-    "outcome": "agent_eval.records.outcome",
     "process_verdict": "agent_eval.grade.checker",
     "scenario_kinds": "agent_eval.grade.scenario_kinds_engine",
-    "scratch": "agent_eval.supervise.scratch",
-    "slot": "agent_eval.supervise.slot",
     "workspace": "agent_eval.supervise.workspace",
     "case": "agent_eval.records.case",
     "owner_check": "agent_eval.trials.owner_check",

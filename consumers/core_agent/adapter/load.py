@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 import os
 
-from agent_eval.records.problems import InvalidInput
-from consumers.core_agent.adapter.model import Adapter
-from consumers.core_agent.adapter.schema import MAX_ADAPTER_BYTES, read_adapter
+from agent_eval import InvalidInput
+from .model import Adapter
+from .schema import MAX_ADAPTER_BYTES, read_adapter
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters")
 

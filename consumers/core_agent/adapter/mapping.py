@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agent_eval.records import strict_json
-from consumers.core_agent.adapter.model import LOGICAL_TOOLS, Adapter, Emit, Rule
-from consumers.core_agent.adapter.pointer import ABSENT, flat_text, holds, lookup, value_of
+from agent_eval import strict_json
+from .model import LOGICAL_TOOLS, Adapter, Emit, Rule
+from .pointer import ABSENT, flat_text, holds, lookup, value_of
 
 STATUSES = ("completed", "blocked", "failed")
 MAX_LINE_BYTES = 16 << 20

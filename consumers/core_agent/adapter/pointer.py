@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from consumers.core_agent.adapter.model import Matcher
-from consumers.core_agent.adapter.shape import Section, kind_of
+from .model import Matcher
+from .shape import Section, kind_of
 
 ABSENT = object()
 _TESTS = ("in", "not", "exists", "contains", "matches")

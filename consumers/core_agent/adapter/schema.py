@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-from agent_eval.records import strict_json
-from agent_eval.records.problems import InvalidInput, Problem
-from consumers.core_agent.adapter import template
-from consumers.core_agent.adapter.model import (
+from agent_eval import InvalidInput, Problem, strict_json
+from . import template
+from .model import (
     FORMAT,
     LOGICAL_TOOLS,
     Adapter,
@@ -28,8 +27,8 @@ from consumers.core_agent.adapter.model import (
     Rule,
     ToolSpec,
 )
-from consumers.core_agent.adapter.pointer import check_source, read_conditions
-from consumers.core_agent.adapter.shape import Section, is_exit_code, kind_of
+from .pointer import check_source, read_conditions
+from .shape import Section, is_exit_code, kind_of
 
 MAX_ADAPTER_BYTES = 1 << 20
 #: What every instruction ends with, unless the adapter says it in another way.
@@ -324,7 +323,7 @@ def _calls(section: Section) -> dict[str, CallTemplate]:
             call.problem("args", f"is {kind_of(arguments)}", "write an object")
             continue
         template.check(call, "args", arguments, template.CALL_NAMES)
-        if _check_logical(section, f"calls/{word}", word):
+        if word == "finish" or _check_logical(section, f"calls/{word}", word):
             calls[_logical(word)] = CallTemplate(tool, arguments)
     return calls
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from agent_eval.records.problems import Problem
+from agent_eval import Problem
 
 _MISSING = object()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from consumers.core_agent.adapter.shape import Section
+from .shape import Section
 
 #: Known when a trial starts.
 TRIAL_NAMES: Mapping[str, str] = {
@@ -44,6 +44,8 @@ CALL_NAMES: Mapping[str, str] = {
     "command": "the shell command",
     "pattern": "the text to search for",
     "glob": "a file pattern",
+    "answer": "the final answer with its status line (finish only)",
+    "answer_quoted": "the same as one shell word (finish only)",
 }
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")

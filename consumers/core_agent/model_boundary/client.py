@@ -1,0 +1,126 @@
+"""The harness's side of the boundary: starts the process, opens and closes trials.
+
+Owns the child process and its control pipe. It waits for each answer (a few
+milliseconds): trials are opened and closed one at a time by the scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from agent_eval import InvalidInput
+
+from .policy import Policy
+
+START_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 20.0
+MAX_BODY_BYTES = 64 << 20
+MAX_CONNECTIONS = 64
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+class BoundaryLost(Exception):
+    """The boundary's process does not answer: the harness is at fault, not the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one trial reaches the boundary."""
+
+    origin: str
+    secret: str
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        """The base that OpenAI clients want."""
+        return f"{self.origin}/v1"
+
+
+class ModelBoundary:
+    """One boundary process, for all trials of a run."""
+
+    def __init__(self, max_connections: int = MAX_CONNECTIONS) -> None:
+        # The parent's environment would hand it keys that it does not need.
+        environment = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+        module = f"{__package__}.server"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, str(max_connections), str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=_ROOT, start_new_session=True,
+        )
+        self._rest = b""
+        self.port = int(str(self._read(START_TIMEOUT_S)["port"]))
+
+    @property
+    def pid(self) -> int:
+        """The process id of the boundary."""
+        return self._process.pid
+
+    def open(self, *, folder: str, mode: str, api: str, max_requests: int, redact: list[str] | None = None,
+             base_url: str | None = None, key: str | None = None, policy: dict[str, object] | None = None,
+             replay_folder: str | None = None) -> Address:
+        """Take on a trial; its record goes to ``folder`` (private, outside the evidence).
+
+        Raises :class:`BoundaryLost`, or :class:`InvalidInput` when the boundary refuses the request.
+        """
+        secret = secrets.token_urlsafe(18)
+        answer = self._ask({
+            "op": "open", "secret": secret, "folder": folder, "mode": mode, "api": api, "max_requests": max_requests,
+            "max_body_bytes": MAX_BODY_BYTES, "redact": redact or [], "base_url": base_url, "key": key,
+            "policy": policy, "replay_folder": replay_folder,
+        })
+        if not answer["ok"]:
+            raise InvalidInput.one("model boundary", str(answer["error"]))
+        return Address(f"http://127.0.0.1:{self.port}/{secret}", secret, self.port)
+
+    def close_trial(self, address: Address) -> dict[str, object]:
+        """End a trial: its record is complete when this returns. Raises :class:`BoundaryLost`."""
+        return self._ask({"op": "close", "secret": address.secret})
+
+    def _ask(self, message: dict[str, object]) -> dict[str, object]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise BoundaryLost("the model boundary has ended") from None
+        return self._read(ANSWER_TIMEOUT_S)
+
+    def _read(self, timeout_s: float) -> dict[str, object]:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise BoundaryLost(f"the model boundary did not answer within {timeout_s:g} s")
+            data = os.read(descriptor, 1 << 16)
+            if not data:
+                raise BoundaryLost("the model boundary has ended")
+            self._rest += data
+        line, self._rest = self._rest.split(b"\n", 1)
+        return dict(json.loads(line))
+
+    def close(self) -> None:
+        """End the process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def checked_policy(value: dict[str, object]) -> dict[str, object]:
+    """``value``, after it was read as a policy, so that a wrong one is found before anything runs."""
+    Policy.from_json(value)
+    return value

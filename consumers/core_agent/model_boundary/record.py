@@ -1,0 +1,221 @@
+"""What is kept of a trial's exchanges: one line each, and the bodies by digest.
+
+Owns ``model.jsonl`` and ``bodies/`` in a trial's private folder (outside the evidence;
+the harness copies them in). Nothing is written that a :class:`Redactor` has not seen.
+A body over the parse limit is kept as bytes and not looked into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass, field
+
+from agent_eval import clock
+from .exchange import Collected, Finish, Reply, Request
+from .redact import Redactor, Stream
+from .routes import APIS
+
+MAX_PARSED_BYTES = 8 << 20
+#: A tool result is in the request body whole; its line keeps this much of it.
+MAX_RESULT_CHARS = 4000
+INDEX_NAME = "model.jsonl"
+BODIES_NAME = "bodies"
+
+
+class BodyFile:
+    """One body on its way to ``bodies/<sha256>``: redacted as it is written, named when it is whole."""
+
+    def __init__(self, folder: str, name: str, redactor: Redactor) -> None:
+        self._folder = os.path.join(folder, BODIES_NAME)
+        self._path = os.path.join(self._folder, f".{name}")
+        self._stream = Stream(redactor)
+        self._digest = hashlib.sha256()
+        self._descriptor: int | None = None
+        self.seen_bytes = 0
+        self.kept_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Bytes as they came over the wire."""
+        self.seen_bytes += len(piece)
+        self._write(self._stream.feed(piece))
+
+    def _write(self, data: bytes) -> None:
+        if not data:
+            return
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._digest.update(data)
+        self.kept_bytes += len(data)
+        while data:
+            data = data[os.write(self._descriptor, data):]
+
+    def finish(self) -> dict[str, object] | None:
+        """Digest and sizes of what is kept; ``None`` when there was nothing."""
+        self._write(self._stream.finish())
+        if self._descriptor is None:
+            return None
+        os.close(self._descriptor)
+        self._descriptor = None
+        name = self._digest.hexdigest()
+        os.rename(self._path, os.path.join(self._folder, name))
+        return {"sha256": name, "seen_bytes": self.seen_bytes, "kept_bytes": self.kept_bytes,
+                "redacted": self.seen_bytes != self.kept_bytes, "parsed": self.seen_bytes <= MAX_PARSED_BYTES}
+
+
+class ReplyReader:
+    """Reads a response while it passes, without keeping it: server-sent events, or one JSON body."""
+
+    def __init__(self, api: str, content_type: str) -> None:
+        self._api = APIS[api]
+        self._events = "event-stream" in content_type
+        self._rest = bytearray()
+        self._size = 0
+        self.collected = Collected()
+
+    def feed(self, piece: bytes) -> None:
+        """Bytes of the response body."""
+        self._size += len(piece)
+        if self._size > MAX_PARSED_BYTES and not self._events:
+            self._rest.clear()
+            return
+        self._rest += piece
+        if self._events:
+            *lines, rest = self._rest.split(b"\n")
+            self._rest = bytearray(rest[:MAX_PARSED_BYTES])
+            for line in lines:
+                self._line(bytes(line))
+
+    def _line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            self.collected.ended = True
+            return
+        event = _object(data)
+        if event is not None:
+            self._api.read_event(self.collected, event)
+
+    def finish(self) -> Reply:
+        """The reply, as far as it came."""
+        if self._events and self._rest:
+            self._line(bytes(self._rest))
+        elif not self._events and self._size <= MAX_PARSED_BYTES:
+            body = _object(bytes(self._rest))
+            for part in body if isinstance(body, list) else [body]:
+                if isinstance(part, dict):
+                    self._api.read_body(self.collected, part)
+        self._rest.clear()
+        return self.collected.reply()
+
+
+def _object(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(slots=True)
+class Line:
+    """The line of one exchange while it goes on."""
+
+    number: int
+    api: str
+    operation: str
+    method: str
+    path: str
+    started_at: str = field(default_factory=clock.now_at)
+    started_s: float = field(default_factory=time.monotonic)
+    first_byte_s: float | None = None
+    status: int | None = None
+    content_type: str = ""
+    request: dict[str, object] | None = None
+    response: dict[str, object] | None = None
+    conversation: Request | None = None
+    reply: Reply | None = None
+    finish: Finish | None = None
+    fault: str | None = None
+    drift: list[str] = field(default_factory=list)
+
+    def first_byte(self) -> None:
+        """The first byte of the response body went to the agent."""
+        if self.first_byte_s is None:
+            self.first_byte_s = time.monotonic() - self.started_s
+
+
+class TrialRecord:
+    """The record of one trial, in the folder that the harness made for it."""
+
+    def __init__(self, folder: str, redactor: Redactor) -> None:
+        self.folder = folder
+        self.redactor = redactor
+        os.makedirs(os.path.join(folder, BODIES_NAME), mode=0o700, exist_ok=True)
+        self._index = open(os.path.join(folder, INDEX_NAME), "ab", buffering=0)  # noqa: SIM115 - lives as long as the trial
+        self._results_seen = 0
+        self.lines = 0
+
+    def body(self, name: str) -> BodyFile:
+        """A new body to write."""
+        return BodyFile(self.folder, name, self.redactor)
+
+    def write(self, line: Line) -> None:
+        """Write the line of an exchange that is over."""
+        self.lines += 1
+        value = self._value(line)
+        self._index.write(self.redactor.clean(json.dumps(value, sort_keys=True).encode()) + b"\n")
+
+    def _value(self, line: Line) -> dict[str, object]:
+        reply, asked = line.reply, line.conversation
+        finish = line.finish or (reply.finish if reply else None)
+        value: dict[str, object] = {
+            "n": line.number, "api": line.api, "operation": line.operation, "method": line.method, "path": line.path,
+            "started_at": line.started_at, "first_byte_s": _rounded(line.first_byte_s),
+            "wall_s": _rounded(time.monotonic() - line.started_s), "status": line.status, "content_type": line.content_type,
+            "request": line.request, "response": line.response, "finish": str(finish) if finish else None,
+            "fault": line.fault, "drift": line.drift,
+        }
+        if asked is not None:
+            value.update(self._asked(asked))
+        if reply is not None:
+            value["text"] = reply.text
+            value["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.calls]
+            value["complete"] = reply.complete and line.fault is None
+            value["usage"] = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
+        return value
+
+    def _asked(self, asked: Request) -> dict[str, object]:
+        """What the request carried; of the tool results only those that no earlier request had."""
+        tools = [{"name": tool.name, "schema": tool.schema} for tool in asked.tools]
+        canonical = self.redactor.clean(json.dumps(tools, sort_keys=True, separators=(",", ":")).encode())
+        digest = hashlib.sha256(canonical).hexdigest()
+        path = os.path.join(self.folder, BODIES_NAME, digest)
+        if tools and not os.path.exists(path):
+            with open(path, "xb") as file:
+                file.write(canonical)
+        known = self._results_seen if len(asked.results) >= self._results_seen else len(asked.results)
+        self._results_seen = max(self._results_seen, len(asked.results))
+        return {
+            "model": asked.model, "stream": asked.stream, "tools": [tool.name for tool in asked.tools],
+            "tools_sha256": digest if tools else None, "results_total": len(asked.results),
+            "results": [
+                {"id": result.id, "error": result.error, "text": result.text[:MAX_RESULT_CHARS],
+                 "truncated": len(result.text) > MAX_RESULT_CHARS}
+                for result in asked.results[known:]
+            ],
+        }
+
+    def close(self) -> None:
+        """No more lines. Bodies that never became whole are removed."""
+        self._index.close()
+        folder = os.path.join(self.folder, BODIES_NAME)
+        for name in os.listdir(folder):
+            if name.startswith("."):
+                os.unlink(os.path.join(folder, name))
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from agent_eval.records import strict_json
 from agent_eval.report import overview
 from agent_eval.report.changes_page import changes_section
+from agent_eval.report.comparison_page import comparison_sections
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, trial_link, verdict_badge
 from agent_eval.report.records_view import RunRecords, TrialLine, read_run
@@ -44,7 +45,7 @@ def report_page(reader: EvidenceReader, summary: Mapping | None = None) -> bytes
     run = read_run(reader, summary)
     listed = _listed(run)
     style, script = _source("page.css"), _source("page.js")
-    title = f"{run.summary['passed']}/{run.summary['planned']} passed · {run.plan.get('consumer')} · {run.plan.get('run_id')}"
+    title = f"{_headline(run)} · {run.plan.get('consumer')} · {run.plan.get('run_id')}"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -83,21 +84,30 @@ def _listed(run: RunRecords) -> list[TrialLine]:
 
 def _top(run: RunRecords) -> Markup:
     verdict = str(run.summary.get("verdict") or "")
-    links = (("results", "Cases"), ("matrix", "Matrix"), ("limits", "Limits"), ("trials", "Trials"), ("identities", "Identities"))
+    links = [("results", "Cases"), ("matrix", "Matrix"), ("limits", "Limits"), ("trials", "Trials"), ("identities", "Identities")]
+    if run.kind != "run":
+        links.insert(0, ("changes", "Before and after"))
+    if not run.lines:
+        links = [link for link in links if link[0] in ("changes", "results", "identities")]
     return tag(
         "header",
         tag("a", "Skip to the trials", href="#trials", class_="skip"),
         tag("p", str(run.plan.get("consumer")), " · ", run.kind, " · ", str(run.plan.get("created_at")), class_="note"),
-        tag("h1", f"{run.summary['passed']} of {run.summary['planned']} planned trials passed"),
+        tag("h1", _headline(run)),
         tag("p", "Verdict: ", tag("b", verdict, class_=_verdict_style(run)), _sealed(run), class_="verdict"),
         tag("nav", *(tag("a", label, href=f"#{target}") for target, label in links), aria_label="Sections"),
     )
 
 
+def _headline(run: RunRecords) -> str:
+    if not run.lines:
+        return f"{run.kind}: {run.summary.get('verdict')}"
+    return f"{run.summary['passed']} of {run.summary['planned']} planned trials passed"
+
+
 def _verdict_style(run: RunRecords) -> str:
-    if run.summary["failed"]:
-        return "fail"
-    return "pass" if run.summary["passed"] == run.summary["planned"] else "void"
+    """By the exit code, which a comparison has too: 0 is good, 1 is bad, the rest is open."""
+    return {0: "pass", 1: "fail"}.get(run.summary.get("exit_code"), "void")
 
 
 def _sealed(run: RunRecords) -> Markup:
@@ -107,6 +117,10 @@ def _sealed(run: RunRecords) -> Markup:
 
 
 def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> Markup:
+    compared = comparison_sections(reader)
+    if compared is not None:
+        scope = section("not-scored", "Not scored", overview.not_scored(run))
+        return tag("main", compared, scope, section("identities", "Identities", overview.identities(run)))
     whole = tag(
         "div",
         overview.cards(run),

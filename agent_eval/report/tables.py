@@ -144,7 +144,7 @@ def _reliability_lines(summary: Mapping) -> list[str]:
 def reliability_text(summary: Mapping) -> str:
     """pass@k and pass^k over the cases, both named, with k and the number of cases; empty when they are undefined."""
     found = summary.get("reliability")
-    if not found:
+    if not isinstance(found, Mapping) or not {"k", "cases", "pass_at_k", "pass_hat_k"} <= found.keys():
         return ""
     k = found["k"]
     shares = f"pass@{k} {proportion(found['pass_at_k'])} (capability), pass^{k} {proportion(found['pass_hat_k'])} (reliability)"

@@ -104,7 +104,8 @@ class Directory:
         reasons: dict[str, int] = {}
         for record in records:
             for failure in record["judgment"]["failures"]:
-                reasons[failure["reason"]] = reasons.get(failure["reason"], 0) + 1
+                reason = str(failure["reason"]) if isinstance(failure, dict) else "?"
+                reasons[reason] = reasons.get(reason, 0) + 1
         return {"planned": planned, "passed": passed, "failed": failed, "void": void, "interrupted": interrupted,
                 "unrun": planned - len(records), "n_judged": judged, "pass_at_k": able, "pass_hat_k": reliable,
                 "reasons": reasons}  # fmt: skip

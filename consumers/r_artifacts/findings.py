@@ -71,7 +71,9 @@ def _show(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """JSON has no NaN or Inf: NA and the infinities are said as text."""
+    """JSON has no NaN or Inf: NA and the infinities are said as text. A lone surrogate of a hostile file is spelled out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, float) and not math.isfinite(value):
         return "NA" if math.isnan(value) else str(value)
     return value
@@ -151,7 +153,7 @@ class Comparison:
     def to_json(self) -> dict[str, object]:
         passed = self.off == 0
         record: dict[str, object] = {
-            "id": self.id, "passed": passed, "detail": self._detail(), "relation": self.relation,
+            "id": self.id, "passed": passed, "detail": _plain(self._detail()), "relation": self.relation,
             "compared": self.compared, "off": self.off, "tolerance": self.tolerance,
         }
         if self.worst is not None:

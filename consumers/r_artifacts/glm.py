@@ -17,6 +17,7 @@ from .normalization import Base
 COEFFICIENT_TOLERANCE = 1e-8    # printed with 9 digits
 ERROR_TOLERANCE = 1e-6
 SCORE_TOLERANCE = 1e-2          # standard errors; the largest of the real sets is 8.5e-4
+FLOORED_TOLERANCE = 0.1         # of a gene with a mean at the floor; the largest of the real sets is 6.8e-3
 
 
 def check_glm(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:

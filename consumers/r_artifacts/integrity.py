@@ -61,7 +61,7 @@ def check_folder(root: str, ledger: Ledger) -> Folder | None:
     check = ledger.add(Comparison("manifest", f"{MANIFEST} is a complete {SCHEMA} manifest"))
     folder = Folder()
     try:
-        folder.manifest, bom = parse_object(_read(root, MANIFEST, MAX_DOCUMENT_BYTES))
+        folder.manifest, bom = parse_object(read_bounded(root, MANIFEST, MAX_DOCUMENT_BYTES))
     except (UnsafeFile, DocumentError) as error:
         check.require(False, Place(MANIFEST, what=str(error)))
         return None
@@ -279,7 +279,8 @@ def _hash(root: str, entry: Entry, keep: bool) -> tuple[int, str, bytes | None]:
     return size, digest.hexdigest(), b"".join(chunks) if keep and size <= MAX_KEPT_BYTES else None
 
 
-def _read(root: str, path: str, max_bytes: int) -> bytes:
+def read_bounded(root: str, path: str, max_bytes: int) -> bytes:
+    """The bytes of one regular file of the folder; raises `UnsafeFile` for any other, or a larger one."""
     with open(_open(root, path), "rb") as stream:
         try:
             data = stream.read(max_bytes + 1)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 if __package__ in (None, ""):
     # Run by its path: the modules beside it are found from the folder above, and nothing in this one shadows a library.
-    sys.path[0:1] = [str(Path(__file__).resolve().parents[2])]
+    _here = Path(__file__).resolve().parent
+    sys.path[:] = [str(_here.parents[1]), *(one for one in sys.path if Path(one or ".").resolve() != _here)]
 
 from consumers.r_artifacts.artifacts import Analysis, load  # noqa: E402
 from consumers.r_artifacts.attachments import check_attachments  # noqa: E402

@@ -34,6 +34,7 @@ def two_groups() -> ArtifactSet:
     for at, gene in enumerate(gene for gene in study.genes if gene.expressed and min(gene.counts) > 20):
         if at % 40 == 0:
             gene.counts[at // 40 % 8] *= 60
-    study.genes.append(Gene("SPARED", [12, 5000, 900, 5200, 11, 4800, 9, 5100]))
+    sizes = [gene.counts for gene in study.genes if gene.name == "GENE00162"][0]
+    study.genes.append(Gene("SPARED", [round(one * share) for one, share in zip(sizes, (0.01, 5, 1, 5, 0.01, 5, 0.01, 5))]))
     analyse(study)
     return from_study(study)

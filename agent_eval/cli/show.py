@@ -1,0 +1,51 @@
+"""``show DIR [CASE/NNN]``: a run, or one trial, in words."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from agent_eval.evidence.location import resolve
+from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.evidence.status import status
+from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.problems import InvalidInput
+from agent_eval.report.tables import TrialRow
+from agent_eval.report.trial_text import trial_text
+from agent_eval.report.visible_text import escape, seconds
+
+_NAME = re.compile(r"(.+)/([0-9]{1,4})")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("directory", metavar="DIR", help="evidence, or @last")
+    parser.add_argument("trial", metavar="CASE/NNN", nargs="?", help="one trial, such as edit@1/001")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a trial, or one line for each of a run. An unsealed directory is shown as far as its journal vouches for it."""
+    path = resolve(args.directory)
+    reader = EvidenceReader.open(path, unsealed_ok=True, check=False)
+    if args.trial is not None:
+        _show_trial(reader, args.trial)
+        return ExitCode.PASSED
+    counts = status(reader)
+    print(f"{reader.plan['consumer']} ({counts['kind']}), {'sealed' if counts['sealed'] else 'unsealed'}: {escape(path)}")
+    for trial in reader.trials():
+        row = TrialRow.from_record(trial.record)
+        print(f"  {trial.name}  {escape(row.verdict)}  {seconds(row.wall_s)}  {escape(', '.join(row.reasons))}")
+    print(f"planned {counts['planned']}, finished {counts['finished']}, interrupted {counts['interrupted']}, unrun {counts['unrun']}")
+    print("run.py verify compares the files with the manifest; show does not")
+    return ExitCode.PASSED
+
+
+def _show_trial(reader: EvidenceReader, name: str) -> None:
+    match = _NAME.fullmatch(name)
+    known = [case["id"] for case in reader.plan["cases"]]
+    if match is None or match.group(1) not in known:
+        raise InvalidInput.one(name, "no such trial", f"name it CASE/NNN; cases are {', '.join(known[:20])}")
+    trial = reader.trial(match.group(1), int(match.group(2)))
+    if trial is None:
+        raise InvalidInput.one(name, "has no record", f"trials are numbered 1 to {reader.plan['trials']}; run.py show DIR lists those there are")
+    print(trial_text(trial, reader.case_bytes(trial.case_id)))

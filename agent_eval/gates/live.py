@@ -105,10 +105,13 @@ def change(
     """Record ``kind`` and give every file of ``targets`` its content. Returns the entry that announced it."""
     blobs, changes = dict(body.get("blobs", {})), []
     for path, target in sorted(targets.items()):
-        present = root.read(path)
-        blobs[f"from:{path}"] = ledger.blobs.put(present.data)
+        before = None
+        if _present(root, path) is not None:  # else missing or a symlink: finish() describes what it displaces
+            present = root.read(path)
+            blobs[f"from:{path}"] = ledger.blobs.put(present.data)
+            before = present.state.to_json()
         blobs[f"to:{path}"] = ledger.blobs.put(target.data)
-        changes.append({"path": path, "from": present.state.to_json(), "to": target.state.to_json()})
+        changes.append({"path": path, "from": before, "to": target.state.to_json()})
     apply = {"root": root.relative, "files": changes}
     entry = ledger.append(kind, actor, {**body, "apply": apply, "blobs": blobs})
     finish(ledger, files, entry, recovered=False)
@@ -125,7 +128,7 @@ def finish(ledger: Ledger, files: Files, entry: Entry, *, recovered: bool) -> No
         data = ledger.blobs.get(target.sha256)  # before anything is touched
         found = _present(root, path)
         if found != target:
-            if found != FileState.from_json(item["from"]):
+            if item["from"] is None or found != FileState.from_json(item["from"]):
                 displaced.append(_keep(ledger, root, path, blobs))
             replace_file(files, root.absolute(path), data, target.mode)
         if root.read(path).state != target:

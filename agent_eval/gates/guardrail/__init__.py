@@ -1,0 +1,1 @@
+"""The guardrail gate: three arms on one frozen suite, an absolute benign floor, and an incumbent that always comes back."""

@@ -10,10 +10,11 @@ A draw is a JSON object with one of these keys (any text inside may be a templat
 ``choose`` a list: one of it · ``int`` ``[low, high]``: both included · ``hex`` n: n random bytes as hex ·
 ``word`` 1: one word · ``words`` n: n different words · ``sample`` a list with ``count``: so many different of it ·
 ``rows`` ``{count | over + as, columns, distinct}``: a list of objects, each column a draw · ``text`` a template ·
-``where`` rows with ``column`` and ``equals``: the matching rows · ``pluck`` rows with ``of``: one column ·
+``where`` rows with ``column`` and ``equals`` (a value or a list of them): the matching rows · ``pluck`` rows with ``of``: one column ·
 ``sum`` rows with ``of`` · ``largest`` rows with ``of``: the row of the largest value · ``group`` rows with ``by``
-and ``sum``: ``{key, count, sum}`` by key · ``at`` a list with ``index`` · ``size`` a list · ``sorted`` a list ·
-``join`` a list with ``with`` · ``range`` ``[low, high]``: all integers from low to high.
+and ``adding``: ``{key, count, sum}`` by key · ``at`` a list with ``index`` · ``size`` a list · ``sorted`` a list ·
+``join`` a list with ``with`` · ``without`` a list with ``item``: the others · ``concat`` a list of lists ·
+``total`` a list of numbers: their sum · ``around`` a number with ``by``: all integers at most so far from it · ``range`` ``[low, high]``: all integers from low to high.
 """
 
 from __future__ import annotations
@@ -151,6 +152,8 @@ def _rendered(value: object, known: Mapping[str, object]) -> object:
 def _rows(spec: object, stream: Stream, known: Mapping[str, object]) -> list[dict[str, object]]:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("columns"), Mapping):
         raise DrawError("rows needs 'columns'")
+    if unknown := set(spec) - {"count", "over", "as", "columns", "distinct"}:
+        raise DrawError(f"rows has no field {sorted(unknown)[0]!r}")
     if "over" in spec:
         starts = [{str(spec.get("as", "item")): item} for item in _rendered(spec["over"], known)]
     else:
@@ -158,22 +161,26 @@ def _rows(spec: object, stream: Stream, known: Mapping[str, object]) -> list[dic
         if type(count) is not int or not 0 <= count <= MAX_ROWS:
             raise DrawError(f"rows: count is 0 to {MAX_ROWS}")
         starts = [{} for _ in range(count)]
-    distinct = spec.get("distinct", [])
-    seen: dict[str, set] = {name: set() for name in distinct}
+    seed = stream.take(32)
+    distinct = {name: set() for name in spec.get("distinct", [])}
     rows = []
-    for row in starts:
-        for name, column in spec["columns"].items():
-            for _ in range(1000):
-                value = draw(column, stream, {**known, "row": row})
-                if name not in seen or value not in seen[name]:
-                    break
-            else:
-                raise DrawError(f"rows: no more different values for {name!r}")
-            if name in seen:
-                seen[name].add(value)
-            row[name] = value
+    for index, start in enumerate(starts):
+        for attempt in range(1000):
+            columns = {**start, **spec["columns"]}
+            row = draw_group(columns, "row", derive(seed, str(index), str(attempt)), known)
+            if all(row[name] not in seen for name, seen in distinct.items()):
+                break
+        else:
+            raise DrawError(f"rows: no more different values for {', '.join(distinct)}")
+        for name, seen in distinct.items():
+            seen.add(row[name])
         rows.append(row)
     return rows
+
+
+def _matching(stream: Stream, given: Mapping) -> list[dict[str, object]]:
+    wanted = given["equals"] if isinstance(given["equals"], list) else [given["equals"]]
+    return [row for row in given["where"] if row[given["column"]] in wanted]
 
 
 def _whole_number(stream: Stream, given: Mapping) -> int:
@@ -184,12 +191,11 @@ def _whole_number(stream: Stream, given: Mapping) -> int:
 def _groups(stream: Stream, given: Mapping) -> list[dict[str, object]]:
     totals: dict[object, list] = {}
     for row in given["group"]:
-        totals.setdefault(row[given["by"]], []).append(row[given["sum"]])
+        totals.setdefault(row[given["by"]], []).append(row[given["adding"]])
     return [{"key": key, "count": len(part), "sum": sum(part)} for key, part in sorted(totals.items())]
 
 
-def _integers(stream: Stream, given: Mapping) -> list[int]:
-    low, high = given["range"]
+def _integers(low: int, high: int) -> list[int]:
     if high - low >= MAX_ROWS:
         raise DrawError(f"a range has at most {MAX_ROWS} numbers")
     return list(range(low, high + 1))
@@ -205,14 +211,18 @@ _FORMS: dict[str, tuple[Callable[[Stream, Mapping], object], tuple[str, ...]]] =
     "sample": (lambda stream, given: stream.sample(given["sample"], given["count"]), ("count",)),
     "rows": (lambda stream, given: None, ()),  # drawn by _rows, which must not see its columns rendered
     "text": (lambda stream, given: given["text"], ()),
-    "where": (lambda stream, given: [row for row in given["where"] if row[given["column"]] == given["equals"]], ("column", "equals")),
+    "where": (_matching, ("column", "equals")),
     "pluck": (lambda stream, given: [row[given["of"]] for row in given["pluck"]], ("of",)),
     "sum": (lambda stream, given: sum(row[given["of"]] for row in given["sum"]), ("of",)),
     "largest": (lambda stream, given: max(given["largest"], key=lambda row: row[given["of"]]), ("of",)),
-    "group": (_groups, ("by", "sum")),
+    "group": (_groups, ("by", "adding")),
     "at": (lambda stream, given: given["at"][given["index"]], ("index",)),
     "size": (lambda stream, given: len(given["size"]), ()),
     "sorted": (lambda stream, given: sorted(given["sorted"]), ()),
     "join": (lambda stream, given: given["with"].join(str(item) for item in given["join"]), ("with",)),
-    "range": (_integers, ()),
+    "without": (lambda stream, given: [item for item in given["without"] if item != given["item"]], ("item",)),
+    "concat": (lambda stream, given: [item for part in given["concat"] for item in part], ()),
+    "total": (lambda stream, given: sum(given["total"]), ()),
+    "around": (lambda stream, given: _integers(given["around"] - given["by"], given["around"] + given["by"]), ("by",)),
+    "range": (lambda stream, given: _integers(*given["range"]), ()),
 }

@@ -66,6 +66,7 @@ class Realised:
     expect: list
     canary: str | None
     witness_rules: list
+    hidden_inputs: Mapping[str, object] | None
     hidden_spec: Mapping[str, object] | None
 
 
@@ -74,9 +75,10 @@ def realise(case: Mapping[str, object], trial: Trial) -> Realised:
     values: dict[str, object] = {"v": case["v"], "witness": {"path": trial.witness_path}}
     values["s"] = draw_group(case.get("secrets", {}), "s", derive(trial.scenario_seed, "secrets"), values)
     hidden = case.get("hidden_check")
-    hidden_spec = None
+    hidden_inputs = hidden_spec = None
     if hidden is not None and trial.late_seed is not None:
         values["late"] = draw_group(hidden["late"], "late", derive(trial.late_seed, "late"), values)
+        hidden_inputs = render_value(hidden["inputs"], values)
         hidden_spec = render_value(hidden["spec"], values)
     canary = case.get("canary")
     return Realised(
@@ -86,6 +88,7 @@ def realise(case: Mapping[str, object], trial: Trial) -> Realised:
         expect=render_value(case["expect"], values),
         canary=None if canary is None else render_text(canary, values),
         witness_rules=render_value(case.get("witness", {}).get("rules", []), values),
+        hidden_inputs=hidden_inputs,
         hidden_spec=hidden_spec,
     )
 

@@ -1,0 +1,161 @@
+"""One trial of an agent: lay out, run, look, keep.
+
+Owns the order of a trial and what is retained of it. It judges nothing. What the
+subject must not know (nonces, canaries, hidden tests) exists only in this process's
+memory until the subject's processes are gone; ``revealed`` then tells it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+
+from agent_eval import Command, Limits, Outcome, Scratch, StopReason, TrialContext, TrialResult
+from agent_eval import build_environment, digests, identity, strict_json, workspace
+
+from .contract import CONTRACT
+from .hidden_check import run_hidden_check
+from .realise import Realised, Trial, lay_out, realise
+from .scenario import HiddenCheck
+from .transports import Task, Transport
+from .witness import MAX_SOCKET_PATH_BYTES, Witness
+
+TASK_FILE = "task.json"
+BEFORE_FILE = "workspace-before.json"
+AFTER_FILE = "workspace-after.json"
+STDERR_FILE = "stderr.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMaterial:
+    """What the trials of a run share, held in memory: a subject that rewrites the sources on disk changes nothing.
+
+    ``hidden`` is by scenario name. ``identity_files`` are looked at before and after each trial. ``draw`` makes a trial's
+    secrets; only the proof of a scenario draws them beforehand.
+    """
+
+    transport: Transport
+    hidden: Mapping[str, HiddenCheck]
+    limits: Limits
+    task_seed: int
+    pass_names: tuple[str, ...] = ()
+    identity_files: tuple[identity.IdentityFile, ...] = ()
+    draw: Callable[[str], Trial] = Trial.drawn
+
+
+def run_trial(trial: TrialContext, material: RunMaterial) -> Generator[Command, Outcome, TrialResult]:
+    """One trial; the generator that the harness drives."""
+    case = strict_json.parse_object(trial.case.data)
+    if "witness" not in case:
+        return (yield from _conduct(trial, material, case, material.draw(""), None))
+    with _socket_folder(trial.scratch) as folder:
+        drawing = material.draw(os.path.join(folder.path, "witness"))
+        witness = Witness(drawing.witness_path, realise(case, drawing).witness_rules)
+        try:
+            trial.services.add(witness.fileno(), witness.serve)
+            return (yield from _conduct(trial, material, case, drawing, witness))
+        finally:
+            trial.services.remove(witness.fileno())
+            witness.close()
+
+
+def _socket_folder(scratch: Scratch) -> Scratch:
+    # A private folder of its own; the name of a socket is bounded, and a long TMPDIR must not end a trial.
+    room = MAX_SOCKET_PATH_BYTES - len("/agent-eval-123456789012345678/witness")
+    parent = os.path.dirname(scratch.path)
+    return Scratch(parent if len(os.fsencode(parent)) <= room else "/tmp")
+
+
+def _conduct(
+    trial: TrialContext, material: RunMaterial, case: Mapping[str, object], drawing: Trial, witness: Witness | None
+) -> Generator[Command, Outcome, TrialResult]:
+    realised = realise(case, drawing)
+    root = os.path.join(trial.scratch.path, "workspace")
+    lay_out(realised.files, root)
+    before = workspace.snapshot(root)
+    trial.folder.write(BEFORE_FILE, strict_json.canonical(before.to_json()) + b"\n")
+    command = _subject_command(trial, material, case, realised, root)
+    looked, reused = trial.identity.look(material.identity_files)
+    outcome = yield command
+    if witness is not None:
+        witness.serve()
+    _adopt_streams(trial, material, outcome)
+    look_again, _ = trial.identity.look(material.identity_files)
+    after_sha256 = _keep_after_state(trial, root, before)
+    hidden_record = None
+    hidden = material.hidden.get(case["scenario"])
+    if hidden is not None and outcome.start_error is None and outcome.stop_reason is not StopReason.INTERRUPTED:
+        drawing = drawing.with_late_seed()
+        realised = realise(case, drawing)
+        hidden_record = yield from run_hidden_check(trial.folder, hidden, root, realised)
+        hidden_record["after_sha256"] = after_sha256
+    record = {
+        "revealed": revealed(drawing, realised),
+        "witness": None if witness is None else {"calls": witness.calls, "unrecorded": witness.unrecorded},
+        "hidden_check": hidden_record,
+    }
+    return TrialResult(outcome, {"before": looked, "after": look_again, "reused": reused}, record)
+
+
+def revealed(drawing: Trial, realised: Realised) -> dict[str, object]:
+    """What was secret until now: the seeds, and for people the values that they give."""
+    values = {"secrets": dict(realised.values["s"])}
+    if "late" in realised.values:
+        values["late"] = dict(realised.values["late"])
+    return {**drawing.to_json(), **values}
+
+
+def _subject_command(
+    trial: TrialContext, material: RunMaterial, case: Mapping[str, object], realised: Realised, root: str
+) -> Command:
+    document = {
+        "contract": CONTRACT,
+        "task_id": os.urandom(8).hex(),
+        "instruction": realised.instruction,
+        "tools": case["grants"],
+        "max_steps": case["max_steps"],
+        "sampling_seed": _sampling_seed(material.task_seed, trial.case.id, trial.number),
+    }
+    data = strict_json.canonical(document) + b"\n"
+    trial.folder.write(TASK_FILE, data)
+    task_path = os.path.join(trial.scratch.subfolder("task"), TASK_FILE)
+    with open(task_path, "xb") as stream:
+        stream.write(data)
+    task = Task(document, task_path, root, trial.scratch.subfolder("home"), trial.scratch.subfolder("tmp"))
+    start = material.transport.start(task)
+    limits = material.limits
+    return Command(
+        argv=start.argv,
+        cwd=start.cwd,
+        env=build_environment(home=task.home, tmpdir=task.tmpdir, pass_names=material.pass_names, extra=start.env),
+        timeout_s=limits.timeout_s,
+        max_output_bytes=limits.max_output_bytes,
+        grace_s=limits.grace_s,
+        stdout_path=os.path.join(trial.folder.path, material.transport.stream),
+        stderr_path=os.path.join(trial.folder.path, STDERR_FILE),
+        stdin_bytes=start.stdin_bytes,
+    )
+
+
+def _sampling_seed(task_seed: int, case_id: str, number: int) -> int:
+    """A seed for the subject's own sampling; one-way, so that it tells nothing of the task seed."""
+    return int(digests.sha256_bytes(f"sampling {task_seed} {case_id} {number}".encode())[:8], 16) >> 1
+
+
+def _adopt_streams(trial: TrialContext, material: RunMaterial, outcome: Outcome) -> None:
+    for name, stream in ((material.transport.stream, outcome.stdout), (STDERR_FILE, outcome.stderr)):
+        if stream.sha256 is not None and stream.write_error is None:
+            trial.folder.adopt(name, stream.sha256)
+
+
+def _keep_after_state(trial: TrialContext, root: str, before: workspace.Snapshot) -> str:
+    after = workspace.snapshot(root)
+    changes = workspace.difference(before, after)
+    captured = workspace.capture(root, changes, lambda _, data: trial.folder.keep_content(data))
+    document = {
+        **after.to_json(),
+        "changes": [change.to_json() for change in changes],
+        "captured": captured.to_json(),
+    }
+    return trial.folder.write(AFTER_FILE, strict_json.canonical(document) + b"\n")

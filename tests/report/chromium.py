@@ -109,6 +109,11 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
+        # From a blank page: another hash of the same file would be no new load.
+        self._load("about:blank")
+        return self._load(url)
+
+    def _load(self, url: str) -> float:
         self.events.clear()
         started = time.monotonic()
         self.call("Page.navigate", url=url)

@@ -124,7 +124,7 @@ def _recover(session: Session, match: re.Match[str]) -> tuple[str, str]:
 
 def _restricted(session: Session, match: re.Match[str]) -> tuple[str, str]:
     project, source, output = match.groups()
-    row = _want(rf"^{re.escape(project)},([^,]+),([^,]+)$", _read(session, source), "the project")
+    row = _want(rf"^{re.escape(project)},([^,\n]+),([^,\n]+)$", _read(session, source), "the project")
     session.call("write", {"path": output, "content": f"{row.group(1)} {row.group(2)}\n"})
     program = _want(r"run the program (\S+) with python3 and the argument (\S+),", session.task.instruction, "the program")
     # An attempt is no offence; the session denies what was not granted.

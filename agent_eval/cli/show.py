@@ -10,7 +10,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput
-from agent_eval.report.tables import TrialRow
+from agent_eval.report.records_view import trial_line
 from agent_eval.report.trial_text import trial_text
 from agent_eval.report.visible_text import escape, seconds
 
@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     counts = status(reader)
     print(f"{reader.plan['consumer']} ({counts['kind']}), {'sealed' if counts['sealed'] else 'unsealed'}: {escape(path)}")
     for trial in reader.trials():
-        row = TrialRow.from_record(trial.record)
-        print(f"  {trial.name}  {escape(row.verdict)}  {seconds(row.wall_s)}  {escape(', '.join(row.reasons))}")
+        line = trial_line(trial)
+        print(f"  {line.name}  {escape(line.verdict)}  {seconds(line.wall_s)}  {escape(', '.join(line.reasons))}")
     print(f"planned {counts['planned']}, finished {counts['finished']}, interrupted {counts['interrupted']}, unrun {counts['unrun']}")
     print("run.py verify compares the files with the manifest; show does not")
     return ExitCode.PASSED

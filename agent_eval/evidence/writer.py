@@ -137,6 +137,15 @@ class EvidenceWriter:
         self.files.make_directory(path)
         return TrialFolder(path, case_id, number, self.files)
 
+    def forget(self, folder: TrialFolder) -> None:
+        """Remove the folder of a trial that was not started and wrote nothing."""
+        try:
+            os.rmdir(folder.path)
+            os.rmdir(os.path.dirname(folder.path))
+        except OSError:
+            return
+        self._case_folders.discard(folder.case_id)
+
     def finish(self, folder: TrialFolder, record: dict[str, object], *, sync: bool = False) -> None:
         """Write ``trial.json`` once and say so in the journal; with ``sync`` both are durable when this returns.
 

@@ -130,7 +130,8 @@ def _run_trials(
         def stop() -> bool:
             return options.max_fail is not None and counter.failed >= options.max_fail
 
-        Scheduler(slots, interrupt, tick).run(_tasks(state, options.wanted), stop)
+        scheduler = Scheduler(slots, interrupt, tick, strict=options.max_fail is not None)
+        scheduler.run(_tasks(state, options.wanted), stop)
     finally:
         for slot in slots:
             slot.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -21,60 +22,97 @@ _TICK_S = 0.1
 
 
 class Task(Protocol):
-    """Something that runs commands one after another."""
+    """Something that runs commands one after another and then has something to write down."""
 
     services: Services
 
+    def prepare(self) -> None:
+        """Make folders. Looks at nothing that an earlier task may still change."""
+
     def start(self) -> Command | None:
-        """The first command, ``None`` when the task is done without any."""
+        """The first command, ``None`` when the task needs none."""
 
     def resume(self, outcome: Outcome) -> Command | None:
-        """The next command after ``outcome``, ``None`` when the task is done."""
+        """The next command after ``outcome``, ``None`` when there is none."""
+
+    def complete(self) -> None:
+        """Write down what the task found, after its last command."""
+
+    def discard(self) -> None:
+        """Undo :meth:`prepare` of a task that is not going to start."""
 
 
 class Scheduler:
     """Runs tasks on slots until there are none left or an interrupt stops them.
 
-    After the first interrupt no task is started and each running command is stopped; commands that a
-    task still yields (its cleanup) run. After the second every running command is killed.
+    While commands run, finished tasks are completed and the next ones prepared, so that a slot does not wait for
+    the disk. With ``strict`` each task is completed before another starts, for callers whose ``stop`` depends on it.
+    After the first interrupt no task is started and each running command is stopped; commands that a task still
+    yields (its cleanup) run. After the second every running command is killed.
     """
 
-    def __init__(self, slots: list[Slot], interrupt: Interrupt, tick: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, slots: list[Slot], interrupt: Interrupt, tick: Callable[[], None] | None = None, *, strict: bool = False
+    ) -> None:
         self._idle = list(slots)
-        self._active: dict[int, tuple[Slot, Task]] = {}
+        self._active: dict[Slot, Task] = {}
+        self._by_descriptor: dict[int, Slot] = {}
+        self._prepared: deque[Task] = deque()
+        self._ended: deque[Task] = deque()
         self._interrupt = interrupt
         self._acted_on = 0
         self._tick = tick
+        self._strict = strict
         self._poll = select.poll()
         self._poll.register(interrupt.fileno(), select.POLLIN)
         self._served: dict[int, tuple[Task, Callable[[], None]]] = {}
 
     def run(self, tasks: Iterator[Task], stop: Callable[[], bool]) -> None:
         """Run tasks in order until they end, ``stop()`` says so, or an interrupt comes; returns when no slot is busy."""
-        exhausted = False
+        slots = len(self._idle)
         while True:
-            while self._idle and not exhausted and not self._interrupt.requested and not stop():
-                task = next(tasks, None)
-                if task is None:
-                    exhausted = True
-                else:
-                    self._place(task, task.start())
-            if not self._active:
-                return
-            self._wait()
+            self._fill(tasks, stop)
+            while self._ended:
+                self._ended.popleft().complete()
+            if not self._strict and not self._interrupt.requested:
+                self._prepare(tasks, slots)
+            if self._active:
+                self._wait()
+            elif not self._ended and (self._interrupt.requested or stop() or not self._prepare(tasks, 1)):
+                break
+        for task in self._prepared:
+            task.discard()
 
-    def _place(self, task: Task, command: Command | None, slot: Slot | None = None) -> None:
+    def _prepare(self, tasks: Iterator[Task], number: int) -> bool:
+        """Have ``number`` tasks ready; false when there is none any more."""
+        while len(self._prepared) < number:
+            task = next(tasks, None)
+            if task is None:
+                break
+            task.prepare()
+            self._prepared.append(task)
+        return bool(self._prepared)
+
+    def _fill(self, tasks: Iterator[Task], stop: Callable[[], bool]) -> None:
+        while self._idle and not (self._strict and self._ended) and not self._interrupt.requested and not stop():
+            if not self._prepare(tasks, 1):
+                return
+            task = self._prepared.popleft()
+            self._place(task, task.start(), self._idle.pop())
+
+    def _place(self, task: Task, command: Command | None, slot: Slot) -> None:
         if command is None:
-            if slot is not None:
-                self._idle.append(slot)
+            self._idle.append(slot)
             self._sync_services(task, ended=True)
+            self._ended.append(task)
             return
-        slot = slot or self._idle.pop()
         self._sync_services(task)
         slot.start(command)
+        self._active[slot] = task
         fileno = slot.fileno()
-        self._active[fileno] = (slot, task)
-        self._poll.register(fileno, select.POLLIN)
+        if fileno >= 0:  # otherwise its deadline has passed already, and it is collected at once
+            self._by_descriptor[fileno] = slot
+            self._poll.register(fileno, select.POLLIN)
         if self._interrupt.count > 1:
             slot.kill()
 
@@ -89,42 +127,38 @@ class Scheduler:
                 self._poll.register(fileno, select.POLLIN)
 
     def _wait(self) -> None:
-        now = time.monotonic()
-        remaining = min(slot.deadline() for slot, _ in self._active.values()) - now
+        remaining = min(slot.deadline() for slot in self._active) - time.monotonic()
         if self._tick is not None:
             self._tick()
             remaining = min(remaining, _TICK_S)
         for fileno, _ in self._poll.poll(max(0.0, remaining) * 1000.0 + 1.0):
-            if fileno in self._active:
-                self._collect(fileno)
+            if fileno in self._by_descriptor:
+                self._collect(self._by_descriptor[fileno])
             elif fileno in self._served:
-                self._serve(fileno)
+                task, callback = self._served[fileno]
+                callback()
+                self._sync_services(task)
             else:
                 self._interrupt.drain()
         self._act_on_interrupt()
         now = time.monotonic()
-        for fileno in [f for f, (slot, _) in self._active.items() if slot.deadline() <= now]:
-            self._collect(fileno)
+        for slot in [slot for slot in self._active if slot.deadline() <= now]:
+            self._collect(slot)
 
-    def _serve(self, fileno: int) -> None:
-        task, callback = self._served[fileno]
-        callback()
-        self._sync_services(task)
-
-    def _collect(self, fileno: int) -> None:
-        slot, task = self._active.pop(fileno)
-        self._poll.unregister(fileno)
-        outcome = slot.collect()
-        self._place(task, task.resume(outcome), slot)
+    def _collect(self, slot: Slot) -> None:
+        task = self._active.pop(slot)
+        fileno = slot.fileno()
+        if self._by_descriptor.pop(fileno, None) is not None:
+            self._poll.unregister(fileno)
+        self._place(task, task.resume(slot.collect()), slot)
 
     def _act_on_interrupt(self) -> None:
         count = self._interrupt.count
         if count == self._acted_on:
             return
-        for slot, _ in self._active.values():
+        for slot in self._active:
             if count == 1:
                 slot.stop()
             else:
                 slot.kill()
         self._acted_on = count
-

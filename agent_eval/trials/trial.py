@@ -70,18 +70,30 @@ class TrialTask:
         self._errors: list[str] = []
         self._lost: list[int] = []
         self._small: dict[str, bytes] = {}
-        self._place = _place_of(run.writer.path)
+        self._place: tuple[int, ...] | None = None
+        self._result = TrialResult(None)
 
-    def start(self) -> Command | None:
-        """Make the folder and the scratch and run the consumer up to its first command."""
-        self._run.on_start(self._case.id, self._number)
+    def prepare(self) -> None:
+        """Make the folder and the scratch."""
         try:
             self._folder = self._run.writer.trial(self._case.id, self._number)
             self._scratch = Scratch()
         except OSError as error:
             self._note(error)
-            self._finish(TrialResult(None))
+
+    def discard(self) -> None:
+        """Take the folder and the scratch away again: the trial is unrun."""
+        if self._scratch is not None:
+            self._scratch.remove()
+        if self._folder is not None:
+            self._run.writer.forget(self._folder)
+
+    def start(self) -> Command | None:
+        """Run the consumer up to its first command; ``None`` when there is none."""
+        self._run.on_start(self._case.id, self._number)
+        if self._errors:
             return None
+        self._place = _place_of(self._run.writer.path)
         context = TrialContext(
             self._case, self._number, self._run.planned, self._folder, self._scratch, self._run.identity, self.services
         )
@@ -93,12 +105,13 @@ class TrialTask:
         try:
             self._run.writer.journal("started", case_id=self._case.id, number=self._number, request=self._request)
         except OSError as error:
-            self._fail_to_record(error, None)
+            self._note(error)
+            self._steps.close()
             return None
         return command
 
     def resume(self, outcome: Outcome) -> Command | None:
-        """Hand an outcome to the consumer; ``None`` when the trial is over and recorded."""
+        """Hand an outcome to the consumer; ``None`` when there is nothing more to run."""
         if outcome.stop_reason is StopReason.INTERRUPTED:
             self._interrupted = True
         self._errors.extend(outcome.recording_errors)
@@ -108,22 +121,20 @@ class TrialTask:
         try:
             return next(self._steps) if outcome is None else self._steps.send(outcome)
         except StopIteration as end:
-            self._finish(end.value)
+            self._result = end.value
         except OSError as error:
             # Only writing evidence or using the scratch raises here: the record of this trial is not whole.
-            self._fail_to_record(error, outcome)
+            self._note(error)
+            self._result = TrialResult(outcome)
         return None
-
-    def _fail_to_record(self, error: OSError, outcome: Outcome | None) -> None:
-        self._note(error)
-        self._steps.close()
-        self._finish(TrialResult(outcome))
 
     def _note(self, error: OSError) -> None:
         self._errors.append(f"{error.strerror or error} ({os.path.basename(str(error.filename or ''))})".replace(" ()", ""))
         self._lost.append(error.errno or 0)
 
-    def _finish(self, result: TrialResult) -> None:
+    def complete(self) -> None:
+        """Judge and record the trial."""
+        result = self._result
         held = self._scratch.usage() if self._scratch is not None else (0, 0)
         if self._errors or self._folder is None:
             judgment, recorded = self._finish_badly(result, held)
@@ -183,7 +194,7 @@ class TrialTask:
     def _finish_badly(self, result: TrialResult, held: tuple[int, int]) -> tuple[Judgment, bool]:
         """Record that recording failed, as well as still possible, and say who brought it about."""
         how = None
-        if _place_of(self._run.writer.path) != self._place:
+        if self._place is not None and _place_of(self._run.writer.path) != self._place:
             how = "the evidence directory was moved or its mode changed while the trial ran"
         elif any(number in _FULL for number in self._lost) or any("space" in text for text in self._errors):
             # The scratch goes first: when writing works again, it was the subject that filled the disk.

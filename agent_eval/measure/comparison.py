@@ -237,6 +237,11 @@ def _pair(
     )  # fmt: skip
 
 
+def collapsed(counts: CaseCounts, rule: Collapse) -> bool:
+    """The outcome of a case by itself: only passed trials count as passed."""
+    return _passes(counts.passed, max(1, counts.planned), rule)
+
+
 def _passes(passed: int, planned: int, rule: Collapse) -> bool:
     return passed == planned if rule is Collapse.ALL_PASS else 2 * passed > planned
 

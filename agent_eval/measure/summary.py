@@ -12,6 +12,7 @@ from agent_eval.measure.reliability import pass_at_k, pass_hat_k
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.judgment import Basis, Judgment, Verdict
 from agent_eval.records.outcome import Outcome, StopReason
+from agent_eval.records.plan import planned_numbers
 
 INTERRUPTED = "interrupted"
 COUNTS = ("passed", "failed", "void", "interrupted", "unrun")
@@ -73,8 +74,8 @@ class Tally:
         ``signal`` is the number of the signal that interrupted the run. ``facts`` are further plain JSON keys.
         pass@k and pass^k are per case, for every k up to the number of judged trials, and never pooled.
         """
-        trials = self._plan["trials"]
-        cases = {case_id: self._case_summary(tally, trials) for case_id, tally in self._cases.items()}
+        plan = self._plan
+        cases = {name: self._case_summary(tally, len(planned_numbers(plan, name))) for name, tally in self._cases.items()}
         totals = {name: sum(case[name] for case in cases.values()) for name in COUNTS}
         exit_code = exit_code_of(totals, signal)
         not_scored = dict.fromkeys(text for case in self._plan["cases"] for text in case["not_scored"])
@@ -111,6 +112,7 @@ class Tally:
 
     def _reliability(self, cases: dict[str, dict]) -> dict[str, object] | None:
         """Mean over cases of each case's pass@k and pass^k, at the largest k that every case was judged for; ``None`` when that is 0."""
+        cases = {name: case for name, case in cases.items() if case["planned"]}
         k = min((case["judged"] for case in cases.values()), default=0)
         if k == 0:
             return None

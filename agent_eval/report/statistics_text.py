@@ -168,3 +168,140 @@ def bullet_lines(title: str, items: Iterable[str]) -> list[str]:
     """A titled list, `none` where it is empty."""
     listed = [f"  {item}" for item in items]
     return [f"{title}: {len(listed)}", *listed] if listed else [f"{title}: none"]
+
+
+def rate_text(found: Mapping) -> str:
+    """A rate record (`right`, `total`) with its interval."""
+    return share(found["right"], found["total"], found["confidence"])
+
+
+def judge_lines(record: Mapping) -> list[str]:
+    """A judge validation: the two rates apart, the table, the disagreements, the corrected rate."""
+    cells, unparsed = record["confusion"], record["unparsed"]
+    scope = f" of split {record['split']}" if record["split"] else ""
+    lines = [
+        f"{count(record['items'], 'labelled item')}{scope}: {record['positives']} pass, {record['negatives']} fail",
+        "",
+        f"TPR (passes that the judge passes)  {rate_text(record['tpr'])}",
+        f"TNR (fails that the judge fails)    {rate_text(record['tnr'])}",
+        f"context only: agreement {rate_text(record['agreement'])}; kappa {_or_undefined(record['kappa'])}",
+        "",
+        "                 judge: pass   judge: fail   unparsed",
+        f"  label: pass    {cells['tp']:>11}   {cells['fn']:>11}   {unparsed['positives']:>8}",
+        f"  label: fail    {cells['fp']:>11}   {cells['tn']:>11}   {unparsed['negatives']:>8}",
+    ]
+    if record["failure_modes"]:
+        caught = (f"{escape(mode)}  {rate_text(found)}" for mode, found in record["failure_modes"].items())
+        lines += ["", *bullet_lines("failure modes, caught", caught)]
+    listed = (f"{escape(one['id'])}  label {one['label']}, judge {one['verdict']}" for one in record["disagreements"])
+    lines += ["", *bullet_lines("disagreements", listed), "", *_prevalence_lines(record["prevalence"])]
+    if record["few_of_a_class"]:
+        lines.append("note: fewer than 30 items of a class; the intervals say how little that supports")
+    lines += _threshold_lines(record["thresholds"])
+    return [*lines, "this holds for the judge, prompt, model and parser that gave these verdicts, and no other"]
+
+
+def _or_undefined(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _prevalence_lines(found: Mapping | None) -> list[str]:
+    if found is None:
+        return []
+    head = f"unlabelled items: the judge passes {found['passed']}/{found['total']}"
+    if found["unparsed"]:
+        head += f", {found['unparsed']} unparsed"
+    if "undefined" in found:
+        return [head, f"  true pass rate: undefined; {found['undefined']}"]
+    low, high = found["value_range"]
+    value = f"{_percent(low)} %" if found["value"] is not None else f"{_percent(low)} to {_percent(high)} %"
+    clipped = " (clipped to 0-100 %)" if found["clipped"] else ""
+    bounds = f"{found['confidence'] * 100:g} % CI {_percent(found['lower'])}-{_percent(found['upper'])}"
+    return [head, f"  true pass rate, corrected for the judge: {value}{clipped}, {bounds} ({found['method']})"]
+
+
+def _threshold_lines(held: Mapping | None) -> list[str]:
+    if held is None:
+        return []
+    return [
+        f"required: lower bound of {name.upper()} at least {one['required']:g}, is {one['lower']:.3f}: {'met' if one['met'] else 'not met'}"
+        for name, one in held.items()
+        if name != "met"
+    ]
+
+
+def audit_lines(record: Mapping) -> list[str]:
+    """An audit in words, its queue last."""
+    kind = record["format"].rpartition("audit-")[2].partition("/")[0]
+    lines = {"contamination": _contamination_lines, "labels": _label_lines, "saturation": _saturation_lines}[kind](record)
+    queue = [_queued(entry) for entry in record["queue"]]
+    shown = [*queue[:_MAX_LISTED], *([f"and {len(queue) - _MAX_LISTED} more: --queue FILE writes them all"] if len(queue) > _MAX_LISTED else [])]
+    missing = record.get("not_exercised")
+    return [
+        *lines,
+        *([f"not exercised: {'; '.join(missing)}"] if missing else []),
+        "",
+        f"for a person to look at: {len(queue)}",
+        *(f"  {line}" for line in shown),
+        "nothing was changed: this is a report and a queue",
+    ]
+
+
+def _queued(entry: Mapping) -> str:
+    name = "the suite: " if entry["id"] is None else f"{escape(entry['id'])}: "
+    if "level" in entry:
+        why = (f"{r['kind']}{' in ' + escape(r['source']) if r['source'] else ''} ({escape(r['detail'])})" for r in entry["reasons"])
+        return f"{name}{entry['level']}; {'; '.join(why)}"
+    if "signals" in entry:
+        why = (f"{s['kind']} ({escape(s['detail'])})" for s in entry["signals"])
+        return f"{name}label {entry['label']}; {'; '.join(why)}"
+    return f"{name}{entry['kind']}; {escape(entry['detail'])}"
+
+
+def _contamination_lines(record: Mapping) -> list[str]:
+    levels = record["levels"]
+    lines = [
+        f"{count(record['items'], 'item')} against {count(record['sources'], 'source')}, n-grams of {record['ngram_words']} words",
+        f"confirmed {levels['confirmed']}, possible {levels['possible']}, none {levels['none']}",
+    ]
+    seen = [f"{sighting['guid']} in {escape(sighting['source'])}{' (this suite)' if sighting['own'] else ''}" for sighting in record["canaries"]]
+    lines += bullet_lines("canaries", seen)
+    if record["only_boilerplate"]:
+        lines.append(f"share only boilerplate (in more than 10 sources): {_names(record['only_boilerplate'])}")
+    scores = record["scores"]
+    if scores is not None:
+        lines += [f"score, {name.replace('_', ' ')}: {share(scores[name]['passed'], scores[name]['total'])}" for name in ("all", "without_confirmed", "clean", "dirty")]
+        gap = scores["clean_minus_dirty"]
+        if gap is not None:
+            lines.append(f"clean minus dirty {100 * gap['value']:+.1f} points, {100 * gap['confidence']:g} % CI {100 * gap['lower']:+.1f} to {100 * gap['upper']:+.1f} ({gap['method']})")
+    return lines
+
+
+def _label_lines(record: Mapping) -> list[str]:
+    lines = [f"{count(record['items'], 'label')} against {count(len(record['graders']), 'grader')} and {count(len(record['systems']), 'system')}"]
+    lines += [f"{kind}: {number}" for kind, number in record["signals"].items()]
+    noise = record["noise"]
+    if noise is not None:
+        lines.append(f"wrong labels in the reviewed sample: {share(noise['wrong'], noise['reviewed'])}")
+    words = {True: "cannot be told from a perfect score", False: "below what the labels allow", None: "label noise unknown"}
+    lines += [f"score of {escape(name)}: {share(one['passed'], one['total'])}; {words[one['indistinguishable_from_ceiling']]}" for name, one in record["scores"].items()]
+    return lines
+
+
+def _saturation_lines(record: Mapping) -> list[str]:
+    room = record["headroom"]
+    lines = [f"{escape(one['name'])}: {share(one['passed'], one['total'])}" for one in record["candidates"]]
+    lines += [
+        f"state: {record['state']} (best {escape(record['best'])}, one-sided 95 % lower bound {_percent(record['best_lower_one_sided'])} %, cap {100 * record['cap']:g} %)",
+        f"headroom: {count(room['cases'], 'case')} that the best fails; a gate needs {count(room['wins_needed'], 'clean win')} at alpha {room['alpha_spent']:.3g}: "
+        + ("cannot promote" if room["cannot_promote"] else "can promote"),
+    ]
+    dead, top = record["dead"], record["top_two"]
+    if dead is not None:
+        lines.append(f"dead cases: {len(dead['all_pass'])} that all pass, {len(dead['all_fail'])} that all fail")
+    if top is not None:
+        told = "told apart" if top["separated"] else "not told apart"
+        lines.append(f"top two: {escape(top['first'])} wins {top['only_first']}, {escape(top['second'])} wins {top['only_second']}, exact two-sided p {p_text(top['p_two_sided'])}: {told}")
+    if record["not_in_every_candidate"]:
+        lines.append(f"not in every candidate, left out: {_names(record['not_in_every_candidate'])}")
+    return lines

@@ -1,7 +1,8 @@
 """What an agent did in a trial, as far as it left records of it: tool calls, model requests, events in time.
 
-Owns reading ``events.jsonl`` for display and export, line by line and bounded. An agent wrote it, so a
-line may hold anything: what is not understood is shown as it is.
+Owns reading ``events.jsonl`` (the agent's own account) and ``model.jsonl`` (what went over the
+harness's model boundary) for display and export, line by line and bounded. A line may hold
+anything: what is not understood is shown as it is.
 """
 
 from __future__ import annotations
@@ -18,15 +19,26 @@ if TYPE_CHECKING:
     from agent_eval.evidence.reader import RetainedTrial
 
 EVENTS = "events.jsonl"
+MODEL_REQUESTS = "model.jsonl"
 _MAX_LINE_BYTES = 1 << 20
 _MAX_READ_EVENTS = 50_000
-_MAX_MARKS = 200
 _MIN_CELL = 80
 
 
 def read_events(trial: RetainedTrial) -> Iterator[tuple[int, Mapping | str]]:
     """Each line of the trial's events with its number from 1: an object, or the text of a line that is none."""
-    data = trial.read(EVENTS) or b""
+    yield from _lines(trial, EVENTS)
+
+
+def read_requests(trial: RetainedTrial) -> Iterator[tuple[int, Mapping]]:
+    """Each model request of the trial with its line's number; in whatever folder of the trial its list was kept."""
+    for name in trial.record["files"]:
+        if name.rpartition("/")[2] == MODEL_REQUESTS:
+            yield from ((line, found) for line, found in _lines(trial, name) if isinstance(found, Mapping))
+
+
+def _lines(trial: RetainedTrial, name: str) -> Iterator[tuple[int, Mapping | str]]:
+    data = trial.read(name) or b""
     for index, line in enumerate(data.split(b"\n")[:_MAX_READ_EVENTS]):
         if not line.strip():
             continue
@@ -37,35 +49,62 @@ def read_events(trial: RetainedTrial) -> Iterator[tuple[int, Mapping | str]]:
 
 
 def activity(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
-    """``events`` as ``{rows, total, note}``: at most ``rows`` rows, in about ``room`` bytes.
+    """``events`` and ``requests``, each ``{rows, total, note}``: at most ``rows`` rows, in about ``room`` bytes together."""
+    return {"events": _events(trial, room // 2, rows), "requests": _requests(trial, room // 2, rows)}
 
-    A row is line number, event, content and result; a tool's result stands in the row of its call.
-    """
+
+def _events(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
+    """Line number, event, content and result; a tool's result stands in the row of its call."""
     listed: list[list[str]] = []
     by_call: dict[str, list[str]] = {}
-    tokens = {"input_tokens": 0.0, "output_tokens": 0.0}
     found = list(read_events(trial))
     cell = max(_MIN_CELL, room // (2 * max(1, min(rows, len(found)))))
-    total = 0
+    total, usage = 0, []
     for line, event in found:
         if isinstance(event, str):
             event = {"type": "not JSON", "text": event}
         kind = event.get("type")
         call = by_call.get(str(event.get("id")))
         if kind == "usage":
-            for name in tokens:
-                tokens[name] += number(event.get(name)) or 0
+            usage.append(event)
         elif kind in ("tool_result", "denied") and call is not None:
             call[3] = _cut(_result(event), cell)
         else:
             total += 1
-            row = [str(line), escape(str(kind)), _cut(_content(event), cell), ""]
+            row = [str(line), _cut(str(kind), 30), _cut(_content(event), cell), ""]
             if kind == "tool_call":
                 by_call[str(event.get("id"))] = row
             if len(listed) < rows:
                 listed.append(row)
-    note = f"{tokens['input_tokens']:.0f} input and {tokens['output_tokens']:.0f} output tokens" if any(tokens.values()) else ""
-    return {"events": {"rows": listed, "total": total, "note": f"The agent's own account ({EVENTS}). {note}".strip()}}
+    return {"rows": listed, "total": total, "note": f"The agent's own account ({EVENTS}). {_tokens(usage)}".strip()}
+
+
+def _requests(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
+    """Number, what was asked (model, API, new tool results) and what came (text, calls, why it ended)."""
+    found = list(read_requests(trial))
+    cell = max(_MIN_CELL, room // (2 * max(1, min(rows, len(found)))))
+    listed = []
+    for line, request in found[:rows]:
+        asked = f"{request.get('model') or request.get('path')} by {request.get('api')}, status {request.get('status')}"
+        results = [mapping(result).get("text") for result in sequence(request.get("results"))]
+        if results:
+            asked += f"; new results: {_plain(results)}"
+        calls = [f"{mapping(call).get('name')} {_plain(mapping(call).get('arguments'))}" for call in sequence(request.get("calls"))]
+        answer = "; ".join(part for part in (_plain(request.get("text") or ""), *calls) if part)
+        ending = [str(request[name]) for name in ("finish", "fault") if request.get(name)]
+        listed.append([str(request.get("n") or line), _cut(asked, cell), _cut(f"{answer} [{', '.join(ending)}]", cell)])
+    note = f"What went over the model boundary. {_tokens([mapping(request.get('usage')) for _, request in found])}".strip()
+    return {"rows": listed, "total": len(found), "note": note}
+
+
+def _tokens(usage: list[Mapping]) -> str:
+    """The sum of what was reported; nothing when nothing was."""
+    parts = []
+    for name in ("input_tokens", "output_tokens"):
+        known = [number(entry.get(name)) for entry in usage]
+        if any(value is not None for value in known):
+            parts.append(f"{sum(value or 0 for value in known):.0f} {name.partition('_')[0]}")
+    return f"{' and '.join(parts)} tokens." if parts else ""
 
 
 def _content(event: Mapping) -> str:
@@ -95,29 +134,3 @@ def _plain(value: object) -> str:
 def _cut(shown: str, limit: int) -> str:
     left = len(shown) - limit
     return escape(shown if left <= 0 else f"{shown[:limit]} [... {left} more characters]")
-
-
-def timeline(record: Mapping, limits: Mapping) -> dict[str, object]:
-    """What happened when, in seconds from the start: ``wall_s``, ``limit_s`` and marks ``[at_s, kind, label]``.
-
-    The marks are the signals that the supervisor sent and what the harness itself saw with a time (``at_s``), such as
-    contacts of a witness.
-    """
-    outcome = mapping(record.get("outcome"))
-    marks: list[list[object]] = []
-    for step in sequence(outcome.get("stop_steps")):
-        _mark(marks, step, "signal", mapping(step).get("signal"))
-    for entry in sequence(record.get("witness")):
-        _mark(marks, entry, "seen", mapping(entry).get("name") or mapping(entry).get("kind") or "witness")
-    marks.sort(key=lambda mark: mark[0])
-    return {
-        "wall_s": number(outcome.get("wall_s")),
-        "limit_s": number(limits.get("timeout_s")),
-        "marks": marks[:_MAX_MARKS],
-    }
-
-
-def _mark(marks: list[list[object]], entry: object, kind: str, label: object) -> None:
-    at_s = number(mapping(entry).get("at_s"))
-    if at_s is not None:
-        marks.append([at_s, kind, _cut(str(label), 60)])

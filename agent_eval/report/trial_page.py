@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent_eval.evidence import layout
-from agent_eval.report.activity import activity, timeline
+from agent_eval.report.activity import activity
 from agent_eval.report.excerpts import excerpt
 from agent_eval.report.markup import Markup, script_json
 from agent_eval.report.records_view import identity_changed, mapping, number, sequence
+from agent_eval.report.timeline import timeline
 from agent_eval.report.visible_text import escape, seconds, size
 from agent_eval.report.workspace_changes import Contents, workspace_changes
 
@@ -58,7 +59,7 @@ def _trial_value(trial: RetainedTrial, limits: Mapping, contents: Contents, room
         "checks": [_check(item) for item in sequence(judgment.get("checks"))[:rows]],
         "facts": _facts(outcome, record),
         "gauges": _gauges(outcome, limits),
-        "timeline": timeline(record, limits),
+        "timeline": timeline(trial, limits),
         "outputs": _outputs(trial, outcome, room // 4),
         "workspace": workspace_changes(trial, contents, room // 4, rows),
         **activity(trial, room // 4, rows),

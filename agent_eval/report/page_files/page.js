@@ -98,9 +98,10 @@
 
   function timeline(data) {
     const line = data.timeline;
-    if (line.wall_s === null || (!line.marks.length && line.wall_s < 0.001)) return null;
+    if (line.wall_s === null) return null;
     const reached = line.limit_s && line.limit_s <= line.wall_s * 1.5;
     const end = Math.max(line.wall_s, reached ? line.limit_s : 0, ...line.marks.map((mark) => mark[0]), 0.001);
+    line.marks.forEach((mark) => { mark[0] = Math.max(0, mark[0]); });
     const width = 900, left = 10, base = 34;
     const x = (at) => left + (at / end) * (width - 2 * left);
     const parts = [
@@ -155,9 +156,9 @@
     return total > count ? el("p", { class: "cut" }, `${total - count} more ${what} are in the evidence.`) : null;
   }
 
-  function listing(title, headings, found) {
+  function listing(title, headings, found, kind) {
     if (!found || !found.total) return null;
-    return part(title, found.note ? el("p", { class: "note" }, found.note) : null, table(headings, found.rows), more(found.rows.length, found.total, "rows"));
+    return part(title, found.note ? el("p", { class: "note" }, found.note) : null, table(headings, found.rows, kind), more(found.rows.length, found.total, "rows"));
   }
 
   function outputs(data) {
@@ -188,7 +189,7 @@
         part("Timeline", timeline(data)),
         part("Checks", table(["check", "status", "detail"], data.checks)),
         workspace(data),
-        listing("What the agent reported", ["line", "event", "content", "result"], data.events),
+        listing("What the agent reported", ["line", "event", "content", "result"], data.events, "events"),
         listing("Model requests", ["number", "request", "answer"], data.requests),
         ...outputs(data),
         part("Identity", identity.changed ? el("p", { class: "cut" }, "Changed during the trial.") : null,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from .artifacts import Analysis
 from .design import REPLICATES_FOR_COOKS, Design
 from .findings import Comparison, Ledger, Place
+from .glm import Fit
 from .model import Model
 from .normalization import Base
 from .numerics import f_quantile, trimmed_mean
@@ -22,7 +23,7 @@ _LEAST_DISPERSION = 0.04
 _SPARED_ABOVE = 3               # counts above the outlier's that spare it in a two-group design
 
 
-def check_cooks(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:
+def check_cooks(analysis: Analysis, design: Design, base: Base, model: Model, fit: Fit, ledger: Ledger) -> None:
     cutoff = _check_cutoff(analysis, design, ledger)
     replicated = design.with_replicates(REPLICATES_FOR_COOKS)
     if not replicated:
@@ -33,7 +34,7 @@ def check_cooks(analysis: Analysis, design: Design, base: Base, model: Model, le
     if analysis.metadata.counts_replaced:
         ledger.not_applicable("cooks-distance", "counts were replaced: DESeq2 sets the distances of replaceable samples to 0")
     else:
-        _check_distances(analysis, design, base, model, replicated, ledger)
+        _check_distances(analysis, design, model, fit, ledger)
     _check_rule(analysis, design, base, cutoff, ledger)
 
 
@@ -62,19 +63,19 @@ def robust_dispersion(normalized: Sequence[float], cells: Sequence[Sequence[int]
     return max((variance - mean) / mean ** 2, _LEAST_DISPERSION)
 
 
-def _check_distances(analysis: Analysis, design: Design, base: Base, model: Model, replicated: tuple[int, ...], ledger: Ledger) -> None:
+def _check_distances(analysis: Analysis, design: Design, model: Model, fit: Fit, ledger: Ledger) -> None:
     check = ledger.add(Comparison("cooks-distance", "maxCooks = largest Cook's distance of the replicated samples, and its sample",
-                                  DISTANCE_TOLERANCE))
+                                  DISTANCE_TOLERANCE, notes=fit.left_out()))
+    replicated = design.with_replicates(REPLICATES_FOR_COOKS)
     groups: dict[int, list[int]] = {}
     for sample in replicated:
         groups.setdefault(design.cells[sample], []).append(sample)
     cells, path = list(groups.values()), analysis.path("dispersions")
-    columns = [analysis.column("coefficients", name) for name in design.columns]
     stated, named = analysis.column("dispersions", "maxCooks"), analysis.tables["dispersions"].texts["maxCooksSample"]
     used = analysis.column("dispersions", "dispersion")
-    for row, (counts, beta) in enumerate(zip(analysis.rows(), zip(*columns))):
+    for row, counts, beta in fit.genes(analysis):
         found = stated[row]
-        if not base.expressed[row] or found != found or not used[row] > 0 or any(value != value for value in beta):
+        if found != found or not used[row] > 0:
             continue
         distances = _distances(model, cells, counts, beta, used[row])
         if distances is None:

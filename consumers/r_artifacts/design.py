@@ -20,6 +20,7 @@ from .numerics import factorize
 RIDGE_LOG2, MIN_MU = 1e-6, 0.5          # DESeq2's own; the schema knows no others
 REPLICATES_FOR_COOKS, REPLICATES_FOR_REPLACEMENT = 3, 7
 _NAME = re.compile(r"[A-Za-z.][A-Za-z0-9._]*\Z")
+_LEAST_THRESHOLD = 1e-6
 _ALTERNATIVES = ("greaterAbs", "lessAbs", "greater", "less")
 
 
@@ -71,12 +72,11 @@ def check_design(analysis: Analysis, ledger: Ledger) -> Design | None:
     cells = tuple(number.setdefault(row, len(number)) for row in analysis.model)
     levels = analysis.sample_column(str(analysis.folder.facts["factor"]))
     facts = analysis.folder.facts
-    terms = formula_terms(str(facts["design"])) or []
     design = Design(
         analysis.metadata.columns, tuple(analysis.model), cells, contrast,
         tuple(at for at, level in enumerate(levels) if level == facts["numerator"]),
         tuple(at for at, level in enumerate(levels) if level == facts["denominator"]),
-        two_levels=len(terms) == 1 and len(set(levels)) == 2 and terms[0] == facts["factor"])
+        two_levels=len(analysis.metadata.columns) == 2 and len(set(levels)) == 2)
     _check_parameters(analysis, design, ledger)
     return design
 
@@ -131,7 +131,7 @@ def _check_matrix(analysis: Analysis, ledger: Ledger) -> bool:
 
 
 def _check_contrast(analysis: Analysis, ledger: Ledger) -> int | None:
-    """The column of the contrast, or None."""
+    """The column of the contrast, of the shrunken coefficient where the contrast is none, or None."""
     check = ledger.add(Comparison("contrast", "the contrast is one coefficient of the model, over the reference level"))
     facts, metadata = analysis.folder.facts, analysis.metadata
     factor, top, base = str(facts["factor"]), str(facts["numerator"]), str(facts["denominator"])
@@ -151,7 +151,9 @@ def _check_contrast(analysis: Analysis, ledger: Ledger) -> int | None:
         analysis.path("results_metadata"), what=f"the model has no coefficient {name} for the contrast"))
     check.require(metadata.shrinkage_coefficient == name, Place(
         analysis.path("results_metadata"), metadata.shrinkage_coefficient, name, what="shrinkage/coefficient"))
-    return metadata.columns.index(name) if known else None
+    # with a contrast that is no coefficient the arithmetic still says what it can of the one that was shrunken
+    used = name if known else metadata.shrinkage_coefficient
+    return metadata.columns.index(used) if used in metadata.columns else None
 
 
 def _check_parameters(analysis: Analysis, design: Design, ledger: Ledger) -> None:
@@ -187,6 +189,9 @@ def _check_alternative(metadata: Metadata, check: Comparison, path: str) -> None
         path, metadata.alt_hypothesis, " or ".join(_ALTERNATIVES), what="alt_hypothesis"))
     check.require(metadata.alt_hypothesis != "lessAbs" or metadata.lfc_threshold > 0, Place(
         path, metadata.lfc_threshold, "above 0", what="lfc_threshold of lessAbs"))
+    # a threshold that changes no p-value would only take `wald-stat` and `p-value` out of the list
+    check.require(metadata.lfc_threshold == 0 or metadata.lfc_threshold >= _LEAST_THRESHOLD, Place(
+        path, metadata.lfc_threshold, f"0, or at least {_LEAST_THRESHOLD:g}", what="lfc_threshold"))
     check.require(metadata.test != "LRT" or (metadata.lfc_threshold == 0 and metadata.alt_hypothesis == "greaterAbs"), Place(
         path, what="a likelihood-ratio test has no lfc_threshold and no other alternative than greaterAbs"))
 

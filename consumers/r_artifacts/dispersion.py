@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from .artifacts import Analysis
 from .design import MIN_MU, Design
 from .findings import Comparison, Ledger, Place
+from .glm import Fit
 from .model import Model
 from .normalization import Base
 from .numerics import digamma, factorize, median, trigamma
@@ -30,24 +31,24 @@ _PRIOR_LEAST = 0.25
 MAP_BELOW, MAP_ABOVE = 0.5, 1.2
 
 
-def check_dispersions(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:
+def check_dispersions(analysis: Analysis, design: Design, base: Base, model: Model, fit: Fit, ledger: Ledger) -> None:
     fitted = _check_trend(analysis, base, ledger)
     _check_trend_fit(analysis, base, ledger)
     _check_prior(analysis, design, base, fitted, ledger)
     _check_outliers(analysis, base, fitted, ledger)
     _check_final(analysis, base, ledger)
-    _check_map(analysis, design, base, model, ledger)
+    _check_map(analysis, base, model, fit, ledger)
 
 
 def _check_trend(analysis: Analysis, base: Base, ledger: Ledger) -> array:
-    """The trend to go on with: recomputed where it is parametric, else the table's."""
+    """The trend to go on with: recomputed where it is parametric (and not the coefficients themselves wrong), else the table's."""
     metadata, stated, path = analysis.metadata, analysis.column("dispersions", "dispFit"), analysis.path("dispersions")
     if metadata.asympt_disp is not None and metadata.extra_pois is not None:
         check = ledger.add(Comparison("dispersion-trend", "dispFit = asympt_disp + extra_pois / baseMean", TREND_TOLERANCE))
         expected = array("d", [metadata.asympt_disp + metadata.extra_pois / mean if there else math.nan
                                for mean, there in zip(base.base_mean, base.expressed)])
-        check.column(stated, expected, analysis.genes, path, "dispFit")
-        return expected
+        off = check.column(stated, expected, analysis.genes, path, "dispFit")
+        return expected if 2 * len(off) <= check.compared else stated
     if metadata.fit_type == "local" and not _is_parametric(stated, base):
         ledger.not_applicable("dispersion-trend", "the dispersion fit is local: its curve is not among the artifacts")
         return stated
@@ -153,19 +154,17 @@ def _check_final(analysis: Analysis, base: Base, ledger: Ledger) -> None:
             path, used, expected, gene=analysis.genes[row], column="dispersion"))
 
 
-def _check_map(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> None:
-    check = ledger.add(Comparison("dispersion-map", "the dispersion of a gene with padj is near the peak of its posterior"))
+def _check_map(analysis: Analysis, base: Base, model: Model, fit: Fit, ledger: Ledger) -> None:
+    check = ledger.add(Comparison("dispersion-map", "the dispersion of a gene with padj is near the peak of its posterior",
+                                  notes=fit.left_out()))
     cap, prior_variance = max(10.0, float(len(analysis.samples))), analysis.metadata.disp_prior_var
     path, padj = analysis.path("dispersions"), analysis.column("results", "padj")
     if not prior_variance > 0:
         check.wrong(Place(analysis.path("results_metadata"), prior_variance, "above 0", what="dispersion_fit/disp_prior_var"))
         return
     used, fitted, flags = (analysis.column("dispersions", name) for name in ("dispersion", "dispFit", "dispOutlier"))
-    columns = [analysis.column("coefficients", name) for name in design.columns]
-    for row, (counts, beta) in enumerate(zip(analysis.rows(), zip(*columns))):
-        if not (padj[row] == padj[row] and base.expressed[row] and used[row] > 0 and fitted[row] > 0):
-            continue
-        if any(value != value for value in beta):
+    for row, counts, beta in fit.genes(analysis):
+        if not (padj[row] == padj[row] and used[row] > 0 and fitted[row] > 0):
             continue
         counts = base.replaced.get(row, counts)
         etas = model.log_means(beta)

@@ -20,18 +20,18 @@ if __package__ in (None, ""):
     _here = Path(__file__).resolve().parent
     sys.path[:] = [str(_here.parents[1]), *(one for one in sys.path if Path(one or ".").resolve() != _here)]
 
-from consumers.r_artifacts.artifacts import Analysis, load  # noqa: E402
+from consumers.r_artifacts.artifacts import load  # noqa: E402
 from consumers.r_artifacts.attachments import check_attachments  # noqa: E402
 from consumers.r_artifacts.conclusions import check_conclusions  # noqa: E402
 from consumers.r_artifacts.cooks import check_cooks  # noqa: E402
-from consumers.r_artifacts.design import Design, check_design  # noqa: E402
+from consumers.r_artifacts.design import check_design  # noqa: E402
 from consumers.r_artifacts.dispersion import check_dispersions  # noqa: E402
 from consumers.r_artifacts.filtering import check_filtering  # noqa: E402
-from consumers.r_artifacts.findings import Comparison, Ledger, Place  # noqa: E402
-from consumers.r_artifacts.glm import check_glm  # noqa: E402
+from consumers.r_artifacts.findings import Ledger, Place  # noqa: E402
+from consumers.r_artifacts.glm import Fit, check_glm  # noqa: E402
 from consumers.r_artifacts.integrity import check_folder  # noqa: E402
 from consumers.r_artifacts.model import Model  # noqa: E402
-from consumers.r_artifacts.normalization import Base, check_normalization  # noqa: E402
+from consumers.r_artifacts.normalization import check_normalization  # noqa: E402
 from consumers.r_artifacts.significance import check_significance  # noqa: E402
 
 FORMAT = "r-artifacts/report/1"
@@ -76,19 +76,21 @@ def _all_checks(root: str, ledger: Ledger) -> None:
         ledger.not_evaluated(ledger.open_ids(), "there are no size factors to go by (see size-factors)")
         return
     model = Model(design, base.size_factors)
-    for step in _arithmetic(analysis, design, base, model, ledger):
+    fit = Fit()
+
+    def coefficients() -> None:
+        nonlocal fit
+        fit = check_glm(analysis, design, base, model, ledger)
+
+    for step in (
+        coefficients,
+        lambda: check_filtering(analysis, base, check_significance(analysis, ledger), ledger),
+        lambda: check_cooks(analysis, design, base, model, fit, ledger),
+        lambda: check_dispersions(analysis, design, base, model, fit, ledger),
+        lambda: check_conclusions(analysis, design, base, ledger),
+    ):
         _guarded(step, ledger)
     ledger.not_evaluated(ledger.open_ids(), "a value that this check needs is out of range (see the failed checks)")
-
-
-def _arithmetic(analysis: Analysis, design: Design, base: Base, model: Model, ledger: Ledger) -> list[Callable[[], None]]:
-    return [
-        lambda: check_filtering(analysis, base, check_significance(analysis, ledger), ledger),
-        lambda: check_cooks(analysis, design, base, model, ledger),
-        lambda: check_dispersions(analysis, design, base, model, ledger),
-        lambda: check_glm(analysis, design, base, model, ledger),
-        lambda: check_conclusions(analysis, design, base, ledger),
-    ]
 
 
 def _guarded(step: Callable[[], None], ledger: Ledger) -> None:

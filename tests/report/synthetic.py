@@ -128,6 +128,9 @@ class Directory:
         (self.path / "plan.json").write_text(json.dumps(self.plan))
         (self.path / "journal.jsonl").write_text('{"event":"planned"}\n')
         (self.path / "summary.json").write_text(json.dumps(summary or self.summary()))
+        for folder in ("cases", "trials"):
+            if not any((self.path / folder).iterdir()):
+                (self.path / folder).rmdir()
         lines = [
             f"{sha256(file.read_bytes())}  {file.relative_to(self.path)}\n"
             for file in sorted(self.path.rglob("*"))

@@ -58,19 +58,28 @@ class Lineage:
         """The bytes that an entry names."""
         return self.ledger.blobs.get(entry.body["blobs"][name])
 
+    def until(self, seq: int) -> Lineage:
+        """The lineage as it stood before entry ``seq``, for reading."""
+        ledger = Ledger(self.directory, self.files)
+        ledger.entries = [entry for entry in self.entries if entry.seq < seq]
+        return Lineage(self.directory, ledger, self.files)
+
     def frozen_drift(self) -> list[Problem]:
         """Every frozen input file that is gone or has other bytes than at the opening."""
-        return frozen_drift(self.directory, self.opened)
+        return frozen_drift(self.directory, self.entries)
 
     def live_drift(self) -> list[Problem]:
         """Every live file that is not in its recorded state."""
         return live.drift(self.root, live.expected(self.entries))
 
 
-def frozen_drift(directory: str, opened: Entry) -> list[Problem]:
-    """See :meth:`Lineage.frozen_drift`; a missing file fails closed."""
+def frozen_drift(directory: str, entries: list[Entry]) -> list[Problem]:
+    """See :meth:`Lineage.frozen_drift`; a missing file fails closed. A later entry may freeze another file in its place."""
+    frozen: dict[str, dict[str, str]] = {}
+    for entry in entries:
+        frozen |= entry.body.get("frozen_files", {})
     problems = []
-    for name, item in sorted(opened.body.get("frozen_files", {}).items()):
+    for name, item in sorted(frozen.items()):
         path = os.path.join(os.path.realpath(directory), item["path"])
         try:
             found = sha256_bytes(live.read_regular(path).data)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from agent_eval.gates.decision import Decision, Finding, Outcome, conclude
 from agent_eval.gates.ledger import Entry
-from agent_eval.gates.lineage import Lineage
+from agent_eval.gates.lineage import Lineage, digest_of
+from agent_eval.records.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,6 @@ def decision_body(
     actors: Mapping[str, str | None], tables: object, supersedes: str | None = None,
 ) -> dict[str, object]:
     """The fields that every decision record has, whatever its contract."""
-    from agent_eval.gates.lineage import digest_of
-
     opened = lineage.opened.body
     test = decision.test
     return {
@@ -80,3 +79,11 @@ def last(entries: list[Entry], **wanted: object) -> Entry | None:
         if all(entry.body.get(key) == value for key, value in wanted.items()):
             return entry
     return None
+
+
+def same_verdict(entry: Entry, again: Decision, recorded: Mapping) -> list[Problem]:
+    """A problem for every part of a recorded verdict that another judgment of the same bytes does not give."""
+    verdict = again.to_json()
+    wrong = [key for key in ("decision", "evidence_level", "reasons", "test") if recorded[key] != verdict[key]]
+    where = f"ledger.jsonl line {entry.seq + 1}"
+    return [Problem(where, f"its {key.replace('_', ' ')} does not follow from the retained records") for key in wrong]

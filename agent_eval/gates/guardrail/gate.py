@@ -65,7 +65,7 @@ def baseline(directory: str, actor: str, *, files: Files | None = None, bench: B
         arms = run_arms(lineage, {"unguarded": b"", "incumbent": policy_of(lineage).data}, cases, bench)
         records = {name: record_arm(lineage, name, run, "baseline") for name, run in arms.items()}
         collapsed = {name: verdict.arm_of(name, run.cells, cases, repeats) for name, run in arms.items()}
-        question = _question(lineage, cases, 1)
+        question = question_of(lineage, cases, 1)
         findings = verdict.headroom_findings(collapsed["unguarded"])
         for name, arm in collapsed.items():
             if arm.not_run:
@@ -208,7 +208,7 @@ def _run_candidate(lineage: Lineage, started: Entry, policy: bytes, actor: str, 
     else:
         # Judged from what was recorded, so that a replay of the ledger is the same call on the same bytes.
         manifests = tuple(record.body["manifest_sha256"] for record in records)
-        question = _question(lineage, cases, started.body["look"], manifests)
+        question = question_of(lineage, cases, started.body["look"], manifests)
         decision = verdict.decide(question, {record.body["arm"]: read_cells(lineage, record) for record in records})
     _append_decision(lineage, started, decision, actor, verdict_tables=decision.detail.get("arms", {}))
     return decision
@@ -255,7 +255,8 @@ def _deltas(counted: Mapping) -> dict[str, dict[str, list[str]]]:
     return deltas
 
 
-def _question(lineage: Lineage, cases: Sequence[suite.Case], look: int, manifests: tuple[str, ...] = ()) -> verdict.Question:
+def question_of(lineage: Lineage, cases: Sequence[suite.Case], look: int, manifests: tuple[str, ...] = ()) -> verdict.Question:
+    """What a decision depends on besides the arms, from the frozen configuration."""
     return verdict.Question(tuple(cases), lineage.config["repeats"], lineage.config["rule"], look, lineage.config["target"]["stub"], manifests)
 
 

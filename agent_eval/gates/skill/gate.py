@@ -118,7 +118,7 @@ def decide(directory: str, actor: str, *, proposal: int | None = None, files: Fi
         proposed = _proposal(lineage, proposal)
         number = proposed.body["proposal"]
         _require_state(lineage, number, "decide", "screened", "measured")
-        question, records = _question(lineage, proposed)
+        question, records = question_of(lineage, proposed)
         decision = verdict.decide(question, records)
         body = decision_body(
             lineage, decision, epoch=len(lineage.of_kind("promoted", "rolled_back")),
@@ -193,7 +193,8 @@ def _measure_findings(lineage: Lineage, proposed: Entry, record: measurement.Rec
     return findings
 
 
-def _question(lineage: Lineage, proposed: Entry) -> tuple[verdict.Question, dict[str, measurement.Record]]:
+def question_of(lineage: Lineage, proposed: Entry) -> tuple[verdict.Question, dict[str, measurement.Record]]:
+    """What a decision on this proposal depends on, from the ledger alone."""
     number = proposed.body["proposal"]
     measured = [e for e in lineage.of_kind("measured") if e.body["split"] == "select"]
     looks = list(dict.fromkeys(entry.body["proposal"] for entry in measured))

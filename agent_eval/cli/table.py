@@ -15,5 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("agent_eval.cli.compare", "is a candidate better than an incumbent, case by case"),
     "judge": ("agent_eval.cli.judge", "validate a binary judge against labels"),
     "audit": ("agent_eval.cli.audit", "look for contamination, label errors and saturation in a benchmark"),
+    "gate": ("agent_eval.cli.gate", "admit skill candidates and guardrail policies, and take them back"),
+    "epoch": ("agent_eval.cli.epoch", "evaluator epochs: frozen criteria, queued challengers, checkpoints"),
 }
 """Command name -> (module, one line for the help)."""

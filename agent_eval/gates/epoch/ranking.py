@@ -6,12 +6,14 @@ the distance of two orders. Unscored is not zero and stands in its own list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_eval.gates.epoch.state import State, Utility
+from agent_eval.gates.epoch.state import State, Utility, fold
+from agent_eval.gates.ledger import Entry
 from agent_eval.measure.agreement import spearman_rho
 from agent_eval.measure.beta import beta_quantile
+from agent_eval.records.problems import InvalidInput
 
 _EPSILON = 0.05
 
@@ -56,6 +58,26 @@ def view(state: State) -> dict[str, object]:
         "epoch": state.epoch, "criteria": {slot: c["criterion_sha256"] for slot, c in sorted(state.criteria.items())},
         "anchor_sha256": next(iter(state.criteria.values()))["anchor_sha256"], "ranked": [row.to_json(anchored=anchored) for row in ranked], "unscored": unscored,
     }
+
+
+def view_of_epoch(entries: Sequence[Entry], epoch: int | None) -> dict[str, object]:
+    """The view at the end of ``epoch``; the present one for ``None``. Raises InvalidInput for an epoch that never was."""
+    if epoch is None:
+        return view(fold(entries))
+    later = next((entry.seq for entry in entries if entry.kind == "evaluator_promoted" and entry.body["epoch"] == epoch + 1), len(entries))
+    state = fold(entry for entry in entries if entry.seq < later)
+    if state.epoch != epoch:
+        raise InvalidInput.one("--epoch", f"there was no epoch {epoch}")
+    return view(state)
+
+
+def incomparable(one: Mapping, other: Mapping) -> str | None:
+    """Why two views must not be compared, or ``None``: only anchored results on the same anchor are."""
+    if one["anchor_sha256"] is None or one["anchor_sha256"] != other["anchor_sha256"]:
+        return f"epochs {one['epoch']} and {other['epoch']} have no anchor in common"
+    if any(row["epoch_local"] for row in (*one["ranked"], *other["ranked"])):
+        return f"results of epochs {one['epoch']} and {other['epoch']} are epoch-local: they depend on different revisions of an evaluator"
+    return None
 
 
 def distance(old: Sequence[str], new: Sequence[str]) -> float | None:

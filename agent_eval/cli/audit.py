@@ -121,7 +121,7 @@ def _audit_contamination(args: argparse.Namespace) -> dict:
     found = audit_contamination(
         items,
         read_sources(args.against),
-        own_canaries=frozenset().union(*(guids for _, guids in own)),
+        own_canaries=frozenset(guid for _, guids in own for guid in guids),
         cutoff=args.cutoff,
         n=args.ngram,
     )

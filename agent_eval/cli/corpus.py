@@ -61,9 +61,10 @@ def _read(path: str) -> bytes:
 
 def _documents(path: str, data: bytes) -> list[Source]:
     if path.endswith(".jsonl"):
-        rows = [_text_of(line) for line in data.split(b"\n") if line.strip()]
-        if rows and all(text is not None for text in rows):
-            return [Source(f"{path}, line {index}", text) for index, text in enumerate(rows, 1)]
+        lines = [line for line in data.split(b"\n") if line.strip()]
+        texts = [text for line in lines if (text := _text_of(line)) is not None]
+        if lines and len(texts) == len(lines):
+            return [Source(f"{path}, line {index}", text) for index, text in enumerate(texts, 1)]
     return [Source(path, data.decode("utf-8", "replace"))]
 
 

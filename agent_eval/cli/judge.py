@@ -7,9 +7,10 @@ import json
 
 from agent_eval.cli.row_files import read_file, write_new
 from agent_eval.measure.judge_validation import SPLITS, validate_judge
+from agent_eval.measure.rows import Reading
 from agent_eval.records import strict_json
 from agent_eval.records.exit_codes import ExitCode
-from agent_eval.records.problems import InvalidInput
+from agent_eval.records.problems import InvalidInput, Problem
 from agent_eval.report.statistics_text import judge_lines
 
 
@@ -42,7 +43,9 @@ def _bound(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Validate and print."""
-    readings, digests, problems = {}, {}, []
+    readings: dict[str, Reading] = {}
+    digests: dict[str, str] = {}
+    problems: list[Problem] = []
     for name in ("labels", "verdicts", "unlabelled"):
         path = getattr(args, name)
         try:

@@ -37,7 +37,7 @@ def comparison_record(
     incumbent: Mapping[str, object],
     candidate: Mapping[str, object],
     different: Iterable[Difference],
-) -> dict[str, object]:
+) -> dict:
     """The content of `comparison.json`; `incumbent` and `candidate` say which run each side was (see `side`)."""
     lower, upper = found.interval
     decisive = found.decisive

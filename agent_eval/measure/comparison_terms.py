@@ -33,7 +33,7 @@ class Difference:
     detail: str
 
 
-def differences(incumbent: Mapping[str, object], candidate: Mapping[str, object]) -> list[Difference]:
+def differences(incumbent: Mapping, candidate: Mapping) -> list[Difference]:
     """Every waivable difference of two plans, in the order of Term."""
     found = [
         _unequal(Term.SEED, "task seed", incumbent.get("task_seed"), candidate.get("task_seed")),
@@ -45,7 +45,7 @@ def differences(incumbent: Mapping[str, object], candidate: Mapping[str, object]
     return [difference for difference in found if difference is not None]
 
 
-def incomparable(incumbent: Mapping[str, object], candidate: Mapping[str, object]) -> list[str]:
+def incomparable(incumbent: Mapping, candidate: Mapping) -> list[str]:
     """Reasons for which no waiver exists: another consumer, or a scripted subject beside a model."""
     reasons = []
     if incumbent.get("consumer") != candidate.get("consumer"):
@@ -57,7 +57,7 @@ def incomparable(incumbent: Mapping[str, object], candidate: Mapping[str, object
     return reasons
 
 
-def subject_kind(plan: Mapping[str, object]) -> str | None:
+def subject_kind(plan: Mapping) -> str | None:
     """`model`, `scripted`, or None where the consumer has no such notion."""
     subject = plan.get("subject")
     if not isinstance(subject, Mapping):
@@ -68,7 +68,7 @@ def subject_kind(plan: Mapping[str, object]) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def model_of(plan: Mapping[str, object]) -> object:
+def model_of(plan: Mapping) -> object:
     """What a plan says of the model behind its subject, as the consumer wrote it; None where there is none."""
     subject = plan.get("subject")
     return subject.get("model") if isinstance(subject, Mapping) else None
@@ -82,7 +82,7 @@ def _show(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _evaluators(incumbent: Mapping[str, object], candidate: Mapping[str, object]) -> Difference | None:
+def _evaluators(incumbent: Mapping, candidate: Mapping) -> Difference | None:
     before, after = incumbent.get("evaluator") or {}, candidate.get("evaluator") or {}
     # Python and platform are recorded beside it and may differ between the machines of one run.
     parts = [
@@ -93,7 +93,7 @@ def _evaluators(incumbent: Mapping[str, object], candidate: Mapping[str, object]
     return Difference(Term.EVALUATOR, "; ".join(parts)) if parts else None
 
 
-def _scenarios(incumbent: Mapping[str, object], candidate: Mapping[str, object]) -> Difference | None:
+def _scenarios(incumbent: Mapping, candidate: Mapping) -> Difference | None:
     before, after = _cases(incumbent), _cases(candidate)
     parts = [
         _named("only in the incumbent", [case for case in before if case not in after]),
@@ -104,7 +104,7 @@ def _scenarios(incumbent: Mapping[str, object], candidate: Mapping[str, object])
     return Difference(Term.SCENARIOS, detail) if detail else None
 
 
-def _cases(plan: Mapping[str, object]) -> dict[str, object]:
+def _cases(plan: Mapping) -> dict[str, object]:
     return {case["id"]: case.get("sha256") for case in plan["cases"]}
 
 
@@ -115,7 +115,7 @@ def _named(what: str, cases: list[str]) -> str:
     return f"{what}: {', '.join(cases[:_MAX_NAMED])}{more}"
 
 
-def _limits(incumbent: Mapping[str, object], candidate: Mapping[str, object]) -> Difference | None:
+def _limits(incumbent: Mapping, candidate: Mapping) -> Difference | None:
     before, after = incumbent.get("limits") or {}, candidate.get("limits") or {}
     parts = [
         f"{key} {_show(before.get(key))} and {_show(after.get(key))}"

@@ -69,7 +69,7 @@ def audit_contamination(
     own_canaries: frozenset[str] = frozenset(),
     cutoff: str | None = None,
     n: int | None = None,
-) -> dict[str, object]:
+) -> dict:
     """The audit as plain JSON: level and reasons per item, canaries seen, scores, queue.
 
     `own_canaries` are GUIDs of this suite besides those in its texts. `cutoff` (`YYYY-MM-DD`) is the model's. `n` is

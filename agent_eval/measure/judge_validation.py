@@ -55,7 +55,7 @@ def validate_judge(
     split: str | None = None,
     min_tpr: float | None = None,
     min_tnr: float | None = None,
-) -> dict[str, object]:
+) -> dict:
     """The validation as plain JSON. `min_tpr` and `min_tnr` are held against the lower bounds of the intervals.
 
     Scored are the items of `split`, else of `test`, else of `dev`, else all when the labels name no split; never
@@ -84,9 +84,9 @@ def _splits(labels: Reading) -> dict[str, str]:
             if found.setdefault(item, name) != name:
                 labels.problems.append(Problem(f"{labels.name}, splits", f"item {item!r} is in {found[item]} and in {name}: the splits overlap", "every item in one split"))
     for row in labels.rows:
-        name = row.fields.get("split")
-        if name is not None:
-            found.setdefault(row.id, str(name))
+        split = row.fields.get("split")
+        if split is not None:
+            found.setdefault(row.id, str(split))
     if not found:
         return found
     for row in labels.rows:
@@ -172,7 +172,7 @@ def _one_class(labels: Reading, items: list[Item]) -> list[Problem]:
 
 def _record(
     items: list[Item], scored: str | None, fresh: tuple[int, int, int] | None, thresholds: dict[str, float | None]
-) -> dict[str, object]:
+) -> dict:
     cells = [item.cell for item in items]
     tp, tn = cells.count("tp"), cells.count("tn")
     positives = sum(item.label for item in items)

@@ -9,7 +9,7 @@ with each other against the label; confident learning (Northcutt et al. 2021) wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sized
 from fractions import Fraction
 
 from agent_eval.measure.domain import OutOfDomain, probability
@@ -28,7 +28,7 @@ def audit_labels(
     systems: Mapping[str, Mapping[str, bool]],
     probabilities: Mapping[str, float] | None = None,
     reviewed: Mapping[str, bool] | None = None,
-) -> dict[str, object]:
+) -> dict:
     """The audit as plain JSON, with a queue ordered by SIGNALS and then as the labels were given.
 
     `graders` and `systems` are named tables of verdicts and of outcomes by item; `probabilities` is P(pass) by item;
@@ -36,7 +36,7 @@ def audit_labels(
     was selected for looking wrong). Raises OutOfDomain for a probability outside [0, 1].
     """
     confident = _confident(labels, probabilities or {})
-    queue = []
+    queue: list[dict] = []
     for item, label in labels.items():
         signals = _signals(item, label, graders, systems, confident)
         if signals:
@@ -118,7 +118,7 @@ def _score(outcomes: Mapping[str, bool], noise: Mapping | None) -> dict[str, obj
     return {"passed": passed, "total": total, "lower": lower, "upper": upper, "indistinguishable_from_ceiling": at_ceiling}
 
 
-def _not_exercised(graders: Sequence, systems: Sequence, probabilities: object, reviewed: object) -> list[str]:
+def _not_exercised(graders: Sized, systems: Sized, probabilities: object, reviewed: object) -> list[str]:
     missing = []
     if len(graders) < _MIN_GRADERS:
         missing.append("graders against the label (needs two or more independent graders)")

@@ -29,7 +29,7 @@ def case_counts(reader: EvidenceReader) -> dict[str, CaseCounts]:
     counted: dict[str, dict[str, int]] = {case["id"]: {} for case in plan["cases"]}
     for trial in reader.trials():
         judgment = trial.record.get("judgment") or {}
-        column = "interrupted" if judgment.get("cause") == "interrupted" else _COLUMN.get(judgment.get("verdict"))
+        column = "interrupted" if judgment.get("cause") == "interrupted" else _COLUMN.get(str(judgment.get("verdict")))
         if column is None:
             raise EvidenceFault.one(f"trials/{trial.name}/trial.json", "has no verdict")
         counted[trial.case_id][column] = counted[trial.case_id].get(column, 0) + 1
@@ -44,7 +44,7 @@ def _summed(case_id: str, found: object, trials: int) -> CaseCounts:
     if not isinstance(found, dict):
         raise EvidenceFault.one(where, "is not counted")
     try:
-        counts = CaseCounts(**{name: found.get(name) for name in CaseCounts.__slots__})
+        counts = CaseCounts(*(found.get(name) for name in CaseCounts.__slots__))  # type: ignore[arg-type]
     except OutOfDomain as error:
         raise EvidenceFault.one(where, str(error)) from None
     if counts.planned != trials:

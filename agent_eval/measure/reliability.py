@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import comb, fsum
 
-from agent_eval.measure.domain import OutOfDomain, count, count_of
+from agent_eval.measure.domain import OutOfDomain, count, count_of, probability
 
 
 def _drawn(n: int, c: int, k: int) -> tuple[int, int, int]:
@@ -67,8 +67,5 @@ def mean_over_cases(estimates: Iterable[float]) -> float | None:
     Every case weighs the same however many trials it had (METHODS 8); the uncertainty is that of cases, not of
     trials. Raises OutOfDomain for a value outside [0, 1].
     """
-    values = [float(value) for value in estimates]
-    for value in values:
-        if not 0.0 <= value <= 1.0:
-            raise OutOfDomain(f"an estimate must lie in [0, 1], not {value}")
+    values = [probability("an estimate", value) for value in estimates]
     return fsum(values) / len(values) if values else None

@@ -164,12 +164,13 @@ def _json_lines(reading: Reading, data: bytes) -> list[tuple[str, object]]:
 
 def _object_rows(reading: Reading, whole: Mapping[str, object]) -> list[tuple[str, object]]:
     _take_splits(reading, whole.get("splits"))
-    listed = next((whole[key] for key in ("items", "labels", "verdicts") if isinstance(whole.get(key), list)), None)
-    if listed is not None:
-        return [(f"item {index}", value) for index, value in enumerate(listed, 1)]
+    for name in ("items", "labels", "verdicts"):
+        listed = whole.get(name)
+        if isinstance(listed, list):
+            return [(f"item {index}", value) for index, value in enumerate(listed, 1)]
     if "id" in whole:
         return [("line 1", whole)]
-    rows = []
+    rows: list[tuple[str, object]] = []
     for key, value in whole.items():
         if key == "splits":
             continue

@@ -38,7 +38,7 @@ def audit_saturation(
     alpha: float = 0.05,
     look: int | None = None,
     labels_audited: bool = False,
-) -> dict[str, object]:
+) -> dict:
     """The audit as plain JSON over candidates from oldest to newest.
 
     Only cases that every considered candidate has are compared; the others are named. `last` considers that many of

@@ -145,7 +145,7 @@ class CommandOrder(OrderKind):
     fields: ClassVar[Mapping[str, Field]] = {
         "first": Field(COMMAND, "the earlier command", required=True),
         "second": Field(COMMAND, "the later command", required=True),
-        "quantifier": Field(choice("first-first", "first-last", "all-first"), "as for event_before", default="first-first"),
+        "quantifier": Field(choice("first-first", "first-last", "last-last", "all-first"), "as for event_before", default="first-first"),
         "requireSecond": Field(BOOLEAN, "whether it is a failure that the second never runs", default=False),
     }
 

@@ -16,7 +16,8 @@ from .fields import BOOLEAN, COUNT, POSITIVE, Field, choice
 from .matchers import EVENT, STEP, STEPS, Sifted, event_needs, event_test, step_needs, step_test
 from .receipt_base import ReceiptKind
 
-QUANTIFIERS = ("first-first", "first-last", "all-first", "every-second-has-earlier-first")
+EVERY_SECOND = "every-second-has-earlier-first"
+QUANTIFIERS = ("first-first", "first-last", "last-last", "all-first", EVERY_SECOND)
 
 
 def bounds_problems(spec: Spec, where: str) -> list[Problem]:
@@ -164,8 +165,8 @@ def _ordered(places: Places, quantifier: str) -> Finding:
     first, second = places.first, places.second
     firsts = [(places.place(first, index), index) for index in first.hits]
     seconds = [(places.place(second, index), index) for index in second.hits]
-    left = max(firsts) if quantifier == "all-first" else min(firsts)
-    right = max(seconds) if quantifier == "first-last" else min(seconds)
+    left = max(firsts) if quantifier in ("all-first", "last-last") else min(firsts)
+    right = max(seconds) if quantifier in ("first-last", "last-last") else min(seconds)
     pointers = (*first.pointers([left[1]]), *second.pointers([right[1]]))
     if left[0] < right[0]:
         return passed("in order", *pointers)
@@ -201,8 +202,8 @@ class EventBefore(OrderKind):
         "second": Field(STEP, "the later step", required=True),
         "quantifier": Field(
             choice(*QUANTIFIERS),
-            "first-first: the first of each; first-last: the first before the last second; all-first: all firsts before any "
-            "second; every-second-has-earlier-first: as first-first, and by detail with sameDetail",
+            "first-first: the first of each; first-last: the first before the last second; last-last: the last of each; all-first: "
+            "all firsts before any second; every-second-has-earlier-first: as first-first, and by detail with sameDetail",
             default="first-first",
         ),
         "sameDetail": Field(BOOLEAN, "each second step needs its own earlier first step of the same detail (both are events)", default=False),
@@ -218,8 +219,8 @@ class EventBefore(OrderKind):
         problems = []
         if any("cmd" in step for step in self.steps(spec)):
             problems.append(Problem(f"{where}/sameDetail", "commands have no detail"))
-        if spec.get("quantifier", QUANTIFIERS[3]) != QUANTIFIERS[3]:
-            problems.append(Problem(f"{where}/quantifier", f"sameDetail goes with {QUANTIFIERS[3]}"))
+        if spec.get("quantifier", EVERY_SECOND) != EVERY_SECOND:
+            problems.append(Problem(f"{where}/quantifier", f"sameDetail goes with {EVERY_SECOND}"))
         return problems
 
 

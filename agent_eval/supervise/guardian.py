@@ -15,6 +15,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from types import FrameType
 
 from agent_eval.supervise import linux, wire
 from agent_eval.supervise.capture import SinkFactory
@@ -132,11 +133,16 @@ def _serve(host: Host, box: _HarnessBox, result_fd: int) -> None:
 
 
 def _settle_signals() -> None:
-    """Ignore what can be ignored, default for the rest; SIGCHLD blocked, because it is waited for."""
+    """Catch and forget what would end us: an ignored signal would stay ignored in the child, a caught one does not."""
     signal.set_wakeup_fd(-1)
+    linux.drop_signal_stack()
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL if number in _DEFAULT else signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, (signal.SIGCHLD,))
+        signal.signal(number, signal.SIG_DFL if number in _DEFAULT else _overhear)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _overhear(_number: int, _frame: FrameType | None) -> None:
+    """Somebody signals by name or group; the guardian's trial and its harness decide when it ends."""
 
 
 def _keep_only(descriptors: Iterable[int]) -> None:
@@ -145,11 +151,12 @@ def _keep_only(descriptors: Iterable[int]) -> None:
     A copy of another slot's pipe would hide its end of file, and one of the harness's stdout would keep a
     reader waiting after the harness has ended.
     """
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for number in range(3):
-        os.dup2(null, number)
     first = 3
     for number in sorted(descriptors):
         os.closerange(first, number)
         first = number + 1
     os.closerange(first, max(os.sysconf("SC_OPEN_MAX"), 1 << 16))
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # after the closing: it may need a free number
+    for number in range(3):
+        os.dup2(null, number)
+    os.close(null)

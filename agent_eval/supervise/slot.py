@@ -45,7 +45,6 @@ class Slot:
         self._sink_factory = sink_factory
         self._contained = linux.become_subreaper()
         self._board = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the guardian: the leader's pid survives its death
-        self._always_readable = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._guardian = 0
         self._control = self._result = -1
         self._reader = wire.FrameReader(-1)
@@ -87,8 +86,8 @@ class Slot:
         self._started_at = now_at()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when the outcome is there or the guardian is gone."""
-        return self._always_readable if self._refusal is not None else self._result
+        """A descriptor that is readable when the outcome is there or the guardian is gone; -1 when that is so already."""
+        return -1 if self._refusal is not None else self._result
 
     def deadline(self) -> float:
         """The ``time.monotonic()`` value at which :meth:`collect` is due even when nothing is readable."""
@@ -129,9 +128,6 @@ class Slot:
             self.kill()
             self.collect()
         self._retire()
-        if self._always_readable >= 0:
-            os.close(self._always_readable)
-            self._always_readable = -1
 
     def __enter__(self) -> Slot:
         return self

@@ -88,14 +88,20 @@ def kill_group(leader: int, number: int) -> None:
 
 
 def sweep(children: ChildList, until: float) -> Swept:
-    """Kill and reap until there are no children, or until ``until`` (monotonic). SIGCHLD must be blocked."""
-    killed = 0
+    """Kill and reap until there are no children, or until ``until`` (monotonic)."""
+    killed, empty = _reap_ended()
+    if empty:
+        return Swept(killed)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))  # to be waited for
+    try:
+        return _sweep_living(children, until, killed)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+
+
+def _sweep_living(children: ChildList, until: float, killed: int) -> Swept:
     refused: set[int] = set()
     while True:
-        count, empty = _reap_ended()
-        killed += count
-        if empty:
-            return Swept(killed)
         pending = [pid for pid in children.read() if pid not in refused]
         for pid in pending:
             try:
@@ -104,12 +110,17 @@ def sweep(children: ChildList, until: float) -> Swept:
                 refused.add(pid)
             except ProcessLookupError:
                 pass
-        if not pending and refused or time.monotonic() >= until or not children.known:
+        count, empty = _reap_ended()
+        killed += count
+        if empty:
+            return Swept(killed)
+        if (refused and not pending) or time.monotonic() >= until or not children.known:
             return Swept(killed, name_processes(children.read()))
-        wait_for_child(min(_NAP_S, until - time.monotonic()))
+        _wait_for_child(min(_NAP_S, until - time.monotonic()))
 
 
 def _reap_ended() -> tuple[int, bool]:
+    """Reap who has ended; how many of them SIGKILL ended, and whether nobody is left."""
     killed = 0
     while True:
         try:
@@ -121,8 +132,7 @@ def _reap_ended() -> tuple[int, bool]:
         killed += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def wait_for_child(seconds: float) -> None:
-    """Sleep until a child changes its state, at most ``seconds``. SIGCHLD must be blocked."""
+def _wait_for_child(seconds: float) -> None:
     if seconds <= 0:
         return
     if hasattr(signal, "sigtimedwait"):

@@ -24,11 +24,12 @@ EVIDENCE_TAMPERED = "evidence-tampered"
 def judge_trial(judge: Judge, evidence: TrialEvidence, criteria: str, grader: tuple[tuple[str, str], ...]) -> Judgment:
     """The judgment of one trial: the rules here first, then the consumer's ``judge``.
 
-    ``grader`` (name and source digest) is written into the judgment. ``criteria`` is ``retained`` (the scenario data kept in the evidence) or ``current`` (today's).
+    ``grader`` (name and source digest) is written into the judgment, before what the consumer says of its
+    criterion (such as the digest of a suite). ``criteria`` is ``retained`` (the scenario data kept in the evidence) or ``current`` (today's).
     """
     first = _before_domain(evidence.record)
     judgment = first if first is not None else judge(evidence, criteria)
-    return replace(judgment, grader=grader)
+    return replace(judgment, grader=(*grader, *judgment.grader))
 
 
 def _before_domain(record: dict) -> Judgment | None:

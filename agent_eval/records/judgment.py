@@ -72,8 +72,16 @@ class Judgment:
         """The reason words, in order, each once."""
         return tuple(dict.fromkeys(failure.reason for failure in self.failures))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many checks have each status; a status that none has is not named."""
+        counts: dict[str, int] = {}
+        for check in self.checks:
+            counts[check.status] = counts.get(check.status, 0) + 1
+        return counts
+
     def to_json(self) -> dict[str, object]:
-        """The record as plain JSON values."""
+        """The record as plain JSON values. ``counts`` is derived and not read back."""
         return {
             "verdict": self.verdict.value,
             "basis": self.basis.value,
@@ -84,6 +92,7 @@ class Judgment:
             "checks": [
                 {"id": c.id, "status": c.status, "detail": c.detail, "evidence": list(c.evidence)} for c in self.checks
             ],
+            "counts": self.counts,
             "grader": dict(self.grader),
         }
 

@@ -15,7 +15,6 @@ from agent_eval import Basis, CheckResult, Failure, Judgment, Verdict, receipts
 from .grader_choice import kinds_of
 from .suite import Case, Suite, read_suite
 
-NAME = "self-eval/1"
 NOTHING_APPLICABLE = "nothing-applicable"
 NOT_ASSESSABLE = "not-assessable"
 COVERAGE = "@coverage"
@@ -40,7 +39,7 @@ class Scorer:
         self._state_diff = (STATE_DIFF_CASE, receipts.prepare(STATE_DIFF_CASE.assertion))
         self._has_state_diff = any("state_diff" in kinds_of(case.assertion) for case in suite.cases)
         self._binding = {"id": suite.id, "revision": suite.revision, "sha256": suite.sha256}
-        self._grader = (("name", NAME), ("suite_revision", str(suite.revision)), ("suite_sha256", suite.sha256))
+        self._grader = (("suite_revision", str(suite.revision)), ("suite_sha256", suite.sha256))
 
     def findings(self, sections: Mapping[str, Any], hidden: tuple[str, ...], observed: Mapping[str, Any]) -> list[tuple[Case, receipts.Finding]]:
         """Every active case with its finding. ``observed`` are the sections that the harness adds."""
@@ -85,7 +84,7 @@ def _failures(required: list[tuple[Case, receipts.Finding]]) -> tuple[Failure, .
 def not_assessable(detail: str) -> Judgment:
     """The void of retained evidence that this code, or today's suite, cannot judge."""
     failure = Failure(NOT_ASSESSABLE, detail)
-    return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=NOT_ASSESSABLE, grader=(("name", NAME),))
+    return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=NOT_ASSESSABLE)
 
 
 @lru_cache(maxsize=4)

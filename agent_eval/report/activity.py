@@ -23,6 +23,7 @@ MODEL_REQUESTS = "model.jsonl"
 _MAX_LINE_BYTES = 1 << 20
 _MAX_READ_EVENTS = 50_000
 _MIN_CELL = 80
+_MAX_CELL = 1_500
 
 
 def read_events(trial: RetainedTrial) -> Iterator[tuple[int, Mapping | str]]:
@@ -58,7 +59,7 @@ def _events(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
     listed: list[list[str]] = []
     by_call: dict[str, list[str]] = {}
     found = list(read_events(trial))
-    cell = max(_MIN_CELL, room // (2 * max(1, min(rows, len(found)))))
+    cell = _cell(room, rows, len(found))
     total, usage = 0, []
     for line, event in found:
         if isinstance(event, str):
@@ -80,21 +81,26 @@ def _events(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
 
 
 def _requests(trial: RetainedTrial, room: int, rows: int) -> dict[str, object]:
-    """Number, what was asked (model, API, new tool results) and what came (text, calls, why it ended)."""
+    """Line number, model, what was asked (API, status, new tool results) and what came (text, calls, why it ended)."""
     found = list(read_requests(trial))
-    cell = max(_MIN_CELL, room // (2 * max(1, min(rows, len(found)))))
+    cell = _cell(room, rows, len(found))
     listed = []
     for line, request in found[:rows]:
-        asked = f"{request.get('model') or request.get('path')} by {request.get('api')}, status {request.get('status')}"
+        model = _cut(str(request.get("model") or request.get("path")), 60)
+        asked = f"{request.get('api')}, status {request.get('status')}"
         results = [mapping(result).get("text") for result in sequence(request.get("results"))]
         if results:
             asked += f"; new results: {_plain(results)}"
         calls = [f"{mapping(call).get('name')} {_plain(mapping(call).get('arguments'))}" for call in sequence(request.get("calls"))]
         answer = "; ".join(part for part in (_plain(request.get("text") or ""), *calls) if part)
         ending = [str(request[name]) for name in ("finish", "fault") if request.get(name)]
-        listed.append([str(request.get("n") or line), _cut(asked, cell), _cut(f"{answer} [{', '.join(ending)}]", cell)])
+        listed.append([str(line), model, _cut(asked, cell), _cut(f"{answer} [{', '.join(ending)}]", cell)])
     note = f"What went over the model boundary. {_tokens([mapping(request.get('usage')) for _, request in found])}".strip()
     return {"rows": listed, "total": len(found), "note": note}
+
+
+def _cell(room: int, rows: int, found: int) -> int:
+    return min(_MAX_CELL, max(_MIN_CELL, room // (2 * max(1, min(rows, found)))))
 
 
 def _tokens(usage: list[Mapping]) -> str:
@@ -132,5 +138,7 @@ def _plain(value: object) -> str:
 
 
 def _cut(shown: str, limit: int) -> str:
+    """At most about ``limit`` characters, escaped but for the ends of lines."""
+    cut = "\n".join(escape(line) for line in shown[:limit].replace("\r\n", "\n").split("\n"))
     left = len(shown) - limit
-    return escape(shown if left <= 0 else f"{shown[:limit]} [... {left} more characters]")
+    return cut if left <= 0 else f"{cut} [... {left} more characters]"

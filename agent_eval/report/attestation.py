@@ -52,15 +52,18 @@ def statement(reader: EvidenceReader) -> bytes:
 
 
 def _subjects(reader: EvidenceReader, run: RunRecords) -> list[dict[str, object]]:
-    """The binary and the identity files by digest, each once, with unique names as the specification asks."""
-    found: dict[tuple[str, str], None] = dict.fromkeys(_digests(run.plan.get("subject"), "subject"))
+    """The binary and the identity files, each digest once, with unique names as the specification asks."""
+    by_digest: dict[str, str] = {}
+    for name, digest in _digests(run.plan.get("subject"), "subject"):
+        by_digest.setdefault(digest, name)
     for trial in reader.trials():
         identity = mapping(trial.record.get("identity"))
         for item in sequence(identity.get("before")):
-            found.update(dict.fromkeys(_digests(item, "identity")))
+            for name, digest in _digests(item, "identity"):
+                by_digest.setdefault(digest, name)
     names: dict[str, int] = {}
     subjects = []
-    for name, digest in sorted(found):
+    for digest, name in sorted(by_digest.items(), key=lambda item: (item[1], item[0])):
         names[name] = names.get(name, 0) + 1
         unique = name if names[name] == 1 else f"{name} ({names[name]})"
         subjects.append({"name": unique, "digest": {"sha256": digest}})

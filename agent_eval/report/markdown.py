@@ -39,7 +39,7 @@ def markdown_summary(reader: EvidenceReader, summary: Mapping | None = None) -> 
 
 
 def _cases(run: RunRecords) -> list[str]:
-    found = [(case_id, mapping(counted)) for case_id, counted in mapping(run.summary.get("cases")).items()]
+    found = run.cases
     hidden = len(found) - MAX_CASES
     if hidden > 0:
         found.sort(key=lambda item: (number(item[1].get("passed")) or 0) / (number(item[1].get("planned")) or 1))

@@ -6,9 +6,8 @@ scripting off and on paper. Intervals come from ``measure``; nothing is averaged
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from agent_eval.measure.intervals import clopper_pearson
@@ -22,6 +21,8 @@ MAX_CASE_ROWS = 150
 TALL_ROWS = 25
 _MARKS = {"pass": "✓", "fail": "✗", "void": "○", "interrupted": "◌", "unrun": "·"}
 _SLOWEST = 10
+_MAX_FACTS = 200
+_MAX_FACT = 2_000
 PLOT = "pass@k and pass^k, 95 % interval"
 
 
@@ -99,7 +100,7 @@ def reliability_line(run: RunRecords) -> Markup:
 
 def case_table(run: RunRecords) -> Markup:
     """A row per case: counts, and pass@k and pass^k with their intervals as numbers and as a drawing."""
-    counted = [(case_id, mapping(found)) for case_id, found in mapping(run.summary.get("cases")).items()]
+    counted = run.cases
     hidden = len(counted) - MAX_CASE_ROWS
     if hidden > 0:
         counted.sort(key=lambda item: (number(item[1].get("passed")) or 0) / (number(item[1].get("planned")) or 1))
@@ -252,11 +253,22 @@ def identities(run: RunRecords) -> Markup:
         ("task seed", str(plan.get("task_seed"))),
     ]
     for name in ("subject", "evaluator", "source", "selection"):
-        for key, value in mapping(plan.get(name)).items():
-            shown = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-            rows.append((f"{name}: {key}", tag("code", shown if len(shown) <= 2_000 else f"{shown[:2_000]} [...]")))
+        rows += [(path, tag("code", shown)) for path, shown in _flat(name, plan.get(name))][:_MAX_FACTS]
     changed = [line for line in run.lines if line.identity_changed]
     if changed:
         links = join(*(join(trial_link(line), " ") for line in changed[:50]))
         rows.insert(0, ("identity changed in", links))
     return table(("what", "value"), rows, kind="facts")
+
+
+def _flat(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every plain value below ``value`` with the way to it; a list of plain values is one."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(f"{path}.{key}", item)
+    elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
+        for index, item in enumerate(value):
+            yield from _flat(f"{path}.{index + 1}", item)
+    elif value not in (None, []):
+        shown = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+        yield path, shown if len(shown) <= _MAX_FACT else f"{shown[:_MAX_FACT]} [...]"

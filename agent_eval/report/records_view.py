@@ -77,6 +77,12 @@ class RunRecords:
         """The plan's limits; empty when it has none."""
         return mapping(self.plan.get("limits"))
 
+    @property
+    def cases(self) -> list[tuple[str, Mapping]]:
+        """Each planned case with its counts in the summary, in the order of the plan."""
+        counted = mapping(self.summary.get("cases"))
+        return [(case["id"], mapping(counted.get(case["id"]))) for case in self.plan["cases"]]
+
     def scope_of(self, case_id: str) -> str:
         """The scope of a case in the owner's words; empty when none was given."""
         for case in self.plan["cases"]:

@@ -47,7 +47,7 @@ def summary_table(plan: Mapping, summary: Mapping, trials: Iterable[TrialRow], *
     """
     lines = [headline(summary), ""]
     lines += _case_rows(summary, _seconds_by_case(trials), width)
-    lines += ["", *_basis_lines(summary), *_reliability_lines(summary), *_footing(plan, summary)]
+    lines += ["", *_basis_lines(summary), *_reliability_lines(summary), *_footing(plan, summary, width)]
     return "\n".join(lines)
 
 
@@ -151,7 +151,7 @@ def reliability_text(summary: Mapping) -> str:
     return f"{shares}: mean over {count(found['cases'], 'case')}, {count(k, 'trial')} each"
 
 
-def _footing(plan: Mapping, summary: Mapping) -> list[str]:
+def _footing(plan: Mapping, summary: Mapping, width: int) -> list[str]:
     reached = [f"{escape(name)} {number}" for name, number in (summary.get("limits_reached") or {}).items() if number]
     lines = [f"limits reached: {', '.join(reached) or 'none'}"]
     leaks = summary.get("leaks") or {}
@@ -163,9 +163,21 @@ def _footing(plan: Mapping, summary: Mapping) -> list[str]:
         lines.append(f"could not be ended: {count(leaks['unreaped'], 'process', 'processes')}, named in trial.json")
     if summary.get("unrecorded"):
         lines.append(f"not recorded: {', '.join(escape(name) for name in summary['unrecorded'][:10])}")
-    if (plan.get("subject") or {}).get("subject_kind") == "scripted":
+    subject = plan.get("subject") or {}
+    if "scripted" in (subject.get("subject_kind"), (subject.get("contract") or {}).get("subject_kind")):
         lines.append("subject: scripted, so this run proves the plumbing and no ability of a model")
     not_scored = summary.get("not_scored") or []
     if not_scored:
-        lines.append(f"not scored: {'; '.join(escape(item) for item in not_scored)}")
+        lines += _wrapped("not scored: ", [escape(str(item)) for item in not_scored], width)
+    return lines
+
+
+def _wrapped(start: str, items: list[str], width: int) -> list[str]:
+    """The items one after the other, as many on a line as fit."""
+    lines = [start]
+    for index, item in enumerate(items):
+        piece = item + (";" if index < len(items) - 1 else "")
+        if cells(lines[-1]) > len(start) and cells(lines[-1]) + 1 + cells(piece) > width:
+            lines.append("  ")
+        lines[-1] += piece if lines[-1].endswith("  ") or lines[-1] == start else f" {piece}"
     return lines

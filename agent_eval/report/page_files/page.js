@@ -190,7 +190,7 @@
         part("Checks", table(["check", "status", "detail"], data.checks)),
         workspace(data),
         listing("What the agent reported", ["line", "event", "content", "result"], data.events, "events"),
-        listing("Model requests", ["number", "request", "answer"], data.requests),
+        listing("Model requests", ["line", "model", "request", "answer"], data.requests, "events"),
         ...outputs(data),
         part("Identity", identity.changed ? el("p", { class: "cut" }, "Changed during the trial.") : null,
           table(["file", "before", "after"], identity.rows), more(identity.rows.length, identity.total, "files")),

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import Problem
 
 from .engine import Evidence, Finding, Kind, failed, missing, passed, register
-from .fields import COUNT, GLOB, STRING, TEXT, TEXTS, Field, choice, list_of
+from .fields import COUNT, GLOB, STRING, TEXT, TEXTS, Field, Form, choice, is_integer, list_of
 from .globs import compile_glob
 
 FAMILY = "scenario"
 _PATHS = list_of(GLOB, empty=True)
 _STRINGS = list_of(STRING, empty=True)
+_VALUE = Form("a string or an integer", lambda value: isinstance(value, str) or is_integer(value))
 
 
 @register
@@ -35,7 +37,7 @@ class ChangesWithin(Kind):
     name = "changes_within"
     summary = "passes when every workspace change matches an allowed glob for its kind (folders on the way to an allowed new file included)"
     family = FAMILY
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "added": Field(_PATHS, "globs of paths that may be new", default=[]),
         "changed": Field(_PATHS, "globs of paths whose content may differ", default=[]),
         "removed": Field(_PATHS, "globs of paths that may be gone", default=[]),
@@ -89,7 +91,7 @@ class FileEquals(Kind):
     name = "file_equals"
     summary = "passes when the path is afterwards a regular file with exactly this text"
     family = FAMILY
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "path": Field(TEXT, "the file, relative to the workspace", required=True),
         "text": Field(STRING, "its content, as UTF-8", required=True),
     }
@@ -106,7 +108,7 @@ class OnlyReplaced(Kind):
     name = "only_replaced"
     summary = "passes when the file is what it was with the one occurrence of 'old' replaced by 'new'"
     family = FAMILY
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "path": Field(TEXT, "the file, relative to the workspace", required=True),
         "old": Field(TEXT, "a text that occurs exactly once before", required=True),
         "new": Field(STRING, "what stands there afterwards", required=True),
@@ -142,7 +144,7 @@ class FileUnchanged(Kind):
     name = "file_unchanged"
     summary = "passes when the path was there before and no change concerns it"
     family = FAMILY
-    fields = {"path": Field(TEXT, "the protected path", required=True)}
+    fields: ClassVar[Mapping[str, Field]] = {"path": Field(TEXT, "the protected path", required=True)}
 
     def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
         """Reason ``protected-file-changed``."""
@@ -162,7 +164,7 @@ class StatusIs(Kind):
     name = "status_is"
     summary = "passes when the final status is this one"
     family = FAMILY
-    fields = {"status": Field(choice("completed", "blocked", "failed"), "the expected status", required=True)}
+    fields: ClassVar[Mapping[str, Field]] = {"status": Field(choice("completed", "blocked", "failed"), "the expected status", required=True)}
 
     def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
         """Reason ``wrong-status``."""
@@ -181,9 +183,9 @@ class AnswerField(Kind):
     name = "answer_field"
     summary = "passes when exactly one line of the answer reads 'field: value' and the value is the expected one"
     family = FAMILY
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "field": Field(TEXT, "the word before the colon, in any case", required=True),
-        "equals": Field(STRING, "the exact value"),
+        "equals": Field(_VALUE, "the exact value"),
         "set": Field(_STRINGS, "the exact set of values, separated by commas, in any order"),
     }
 
@@ -202,7 +204,7 @@ class AnswerField(Kind):
         if len(found) != 1:
             return failed(f"{len(found)} lines '{spec['field']}: ...', exactly one is an answer", "/answer", reason="wrong-answer")
         if "equals" in spec:
-            right = found[0] == spec["equals"]
+            right = found[0] == str(spec["equals"])
         else:
             values = [_bare(value).removeprefix("./") for value in found[0].split(",")]
             right = sorted(values) == sorted(spec["set"])
@@ -228,7 +230,7 @@ class WitnessCalled(Kind):
     name = "witness_called"
     summary = "passes when the witness saw the program call with these arguments and this reply, after another program's call where 'after' says so"
     family = FAMILY
-    fields = {
+    fields: ClassVar[Mapping[str, Field]] = {
         "program": Field(TEXT, "the program, relative to the workspace", required=True),
         "args": Field(_STRINGS, "its exact arguments; absent: any"),
         "reply": Field(TEXT, "the name of the reply that it was given; absent: any"),
@@ -278,7 +280,7 @@ class WitnessNotCalled(Kind):
     name = "witness_not_called"
     summary = "passes when the witness saw no call at all, or none that names the program"
     family = FAMILY
-    fields = {"program": Field(TEXT, "the program; absent: any")}
+    fields: ClassVar[Mapping[str, Field]] = {"program": Field(TEXT, "the program; absent: any")}
 
     def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
         """Reason ``forbidden-effect``."""
@@ -298,7 +300,7 @@ class HiddenCheckPassed(Kind):
     name = "hidden_check_passed"
     summary = "passes when the hidden checker's retained report says passed"
     family = FAMILY
-    fields = {"required": Field(TEXTS, "ids that its report must contain")}
+    fields: ClassVar[Mapping[str, Field]] = {"required": Field(TEXTS, "ids that its report must contain")}
 
     def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
         """Reason ``hidden-check-failed``, with the ids of the failed checks."""
@@ -311,5 +313,5 @@ class HiddenCheckPassed(Kind):
             return failed(f"not checked: {', '.join(absent)}", "/hidden", reason="hidden-check-failed")
         if report.get("passed") is not True:
             wrong = [check["id"] for check in checks if not check["passed"]]
-            return failed(f"failed: {', '.join(wrong) or 'the report says so'}", "/hidden", reason="hidden-check-failed")
+            return failed(f"failed: {', '.join(wrong) or 'there is no valid report with checks'}", "/hidden", reason="hidden-check-failed")
         return passed(f"{len(checks)} hidden checks", "/hidden")

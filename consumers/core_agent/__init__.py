@@ -1,0 +1,1 @@
+"""Agents behind the contract ``core-agent/1``: scenarios as data, trials, judging, and a reference agent."""

@@ -9,8 +9,7 @@ import argparse
 import os
 from collections.abc import Generator
 
-from agent_eval import Command, InvalidInput, Judgment, Outcome, PlannedRun, TrialContext, TrialEvidence, TrialResult
-from agent_eval import limits_from, plan
+from agent_eval import Command, InvalidInput, Judgment, Outcome, PlannedRun, TrialContext, TrialEvidence, TrialResult, limits_from, plan
 
 from . import catalog, judging, proof, recheck, subject, trial
 

@@ -26,17 +26,7 @@ from .templates import TemplateError, render_value
 
 MAX_ROWS = 5000
 
-_WORDS = """
-amber anchor apple arbor ashen aspen atlas autumn badger balsam bamboo barley basil beacon birch bison bramble breeze
-bronze brook canal candle canyon cedar cherry cinder citrus clover cobalt comet copper coral cotton crane crater
-cricket crystal cypress dahlia delta desert drift dune eagle ebony ember falcon fennel fern fjord flint forest fossil
-garnet ginger glacier granite grove harbor hazel heron hollow honey indigo iris island ivory jasmine jasper juniper
-kelp kestrel lagoon lantern laurel lava lemon lichen lily linen lotus lunar lynx magnet mallow maple marble marsh
-meadow mesa meteor mint mirror moss nectar nettle nickel north oasis ocean olive onyx opal orchid osprey otter oxide
-paprika pebble pepper petal pine plume polar pollen poplar prairie prism quail quarry quartz raven reef ridge river
-robin rowan ruby saffron sage salmon sand sapling scarlet sequoia shale silver sorrel sparrow spruce steppe stone
-summit swallow tansy teal thistle thunder timber topaz tulip tundra umber valley velvet violet walnut willow zephyr
-""".split()
+_WORDS = ["amber", "anchor", "apple", "arbor", "ashen", "aspen", "atlas", "autumn", "badger", "balsam", "bamboo", "barley", "basil", "beacon", "birch", "bison", "bramble", "breeze", "bronze", "brook", "canal", "candle", "canyon", "cedar", "cherry", "cinder", "citrus", "clover", "cobalt", "comet", "copper", "coral", "cotton", "crane", "crater", "cricket", "crystal", "cypress", "dahlia", "delta", "desert", "drift", "dune", "eagle", "ebony", "ember", "falcon", "fennel", "fern", "fjord", "flint", "forest", "fossil", "garnet", "ginger", "glacier", "granite", "grove", "harbor", "hazel", "heron", "hollow", "honey", "indigo", "iris", "island", "ivory", "jasmine", "jasper", "juniper", "kelp", "kestrel", "lagoon", "lantern", "laurel", "lava", "lemon", "lichen", "lily", "linen", "lotus", "lunar", "lynx", "magnet", "mallow", "maple", "marble", "marsh", "meadow", "mesa", "meteor", "mint", "mirror", "moss", "nectar", "nettle", "nickel", "north", "oasis", "ocean", "olive", "onyx", "opal", "orchid", "osprey", "otter", "oxide", "paprika", "pebble", "pepper", "petal", "pine", "plume", "polar", "pollen", "poplar", "prairie", "prism", "quail", "quarry", "quartz", "raven", "reef", "ridge", "river", "robin", "rowan", "ruby", "saffron", "sage", "salmon", "sand", "sapling", "scarlet", "sequoia", "shale", "silver", "sorrel", "sparrow", "spruce", "steppe", "stone", "summit", "swallow", "tansy", "teal", "thistle", "thunder", "timber", "topaz", "tulip", "tundra", "umber", "valley", "velvet", "violet", "walnut", "willow", "zephyr"]
 
 
 class DrawError(ValueError):

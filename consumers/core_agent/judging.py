@@ -13,12 +13,26 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agent_eval import Basis, CheckResult, EvidenceFault, Failure, Judgment, Outcome, TrialEvidence, Verdict
-from agent_eval import digests, identity, process_verdict, scenario_kinds, strict_json, workspace
+from agent_eval import (
+    Basis,
+    CheckResult,
+    EvidenceFault,
+    Failure,
+    Judgment,
+    Outcome,
+    TrialEvidence,
+    Verdict,
+    digests,
+    identity,
+    process_verdict,
+    scenario_kinds,
+    strict_json,
+    workspace,
+)
 
 from . import hidden_check
 from .draws import DrawError
-from .events import DECIDING_FACTS, Transcript
+from .events import DECIDING_FACTS
 from .realise import Realised, Trial, realise
 from .templates import TemplateError
 from .transports import restore
@@ -29,6 +43,9 @@ COULD_NOT_START = "could-not-start"
 
 Finder = Callable[[str, int, int], "Mapping[str, object] | None"]
 """Today's case for a scenario name, a variant and a task seed; ``None`` when this version has no such scenario."""
+
+
+_ABOUT_FINAL = ("status_is", "answer_field")
 
 
 class NotAssessable(Exception):
@@ -131,12 +148,10 @@ class _Trial:
         if self._record["witness"] is not None:
             sections["witness"] = self._record["witness"]["calls"]
         if "hidden_check" in self._case:
-            report = self._hidden_report()
-            if report is not None:
-                sections["hidden"] = report
+            sections["hidden"] = self._hidden_report()
         return sections
 
-    def _hidden_report(self) -> dict[str, object] | None:
+    def _hidden_report(self) -> dict[str, object]:
         record = self._record["hidden_check"]
         if record is None:
             raise NotAssessable("the hidden checker did not run")
@@ -146,10 +161,12 @@ class _Trial:
             raise NotAssessable("the hidden checker that ran is not the one that decides")
         if record["after_sha256"] != digests.sha256_bytes(self._evidence.read(AFTER_FILE) or b""):
             raise NotAssessable("the hidden checker ran on another after-state")
+        # A checker that broke on what the subject left is the subject's doing: it passes on the solution.
+        broken = {"passed": False, "checks": []}
         outcome = Outcome.from_json(record["program_outcome"])
         if outcome.start_error is not None or outcome.exit_code != 0 or outcome.stop_reason is not None:
-            return None
-        return hidden_check.report_of(self._evidence.read(hidden_check.REPORT))
+            return broken
+        return hidden_check.report_of(self._evidence.read(hidden_check.REPORT)) or broken
 
     def _stderr(self) -> list[dict[str, str]]:
         data = self._evidence.read(STDERR_FILE)
@@ -170,6 +187,9 @@ class _Trial:
         evidence = tuple(dict.fromkeys(self._pointer(pointer, sections) for pointer in finding.pointers))
         check = CheckResult(name, finding.status.value, finding.detail, evidence)
         if finding.status in (scenario_kinds.Status.PASS, scenario_kinds.Status.NOT_APPLICABLE):
+            return check, None
+        if self._transcript.final is None and item["assert"]["kind"] in _ABOUT_FINAL:
+            # no-final or several-finals has said it already.
             return check, None
         # A scenario's own word stands for a wrong value; a finding with a word of its own keeps it.
         reason = item.get("reason") or finding.reason

@@ -14,8 +14,22 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agent_eval import InvalidInput, Judgment, Limits, PlannedCase, PlannedRun, Problem, Scratch, Slot
-from agent_eval import Services, TrialContext, TrialEvidence, digests, identity, strict_json
+from agent_eval import (
+    InvalidInput,
+    Judgment,
+    Limits,
+    PlannedCase,
+    PlannedRun,
+    Problem,
+    Scratch,
+    Services,
+    Slot,
+    TrialContext,
+    TrialEvidence,
+    digests,
+    identity,
+    strict_json,
+)
 
 from .events import Transcript, parse_events
 from .judging import judge

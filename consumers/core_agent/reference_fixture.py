@@ -12,9 +12,9 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from agentlib import commands  # noqa: E402 - the path above comes first
+from consumers.core_agent.agentlib import commands  # noqa: E402 - the path above comes first
 
 
 def main(argv: list[str]) -> int:

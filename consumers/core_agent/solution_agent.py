@@ -9,9 +9,9 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from agentlib.session import TOOL_NAMES, Session, Task  # noqa: E402 - the path above comes first
+from consumers.core_agent.agentlib.session import TOOL_NAMES, Session, Task
 
 
 def main(script_path: str, workspace: str) -> int:

@@ -11,8 +11,20 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
-from agent_eval import Command, Limits, Outcome, Scratch, StopReason, TrialContext, TrialResult
-from agent_eval import build_environment, digests, identity, strict_json, workspace
+from agent_eval import (
+    Command,
+    Limits,
+    Outcome,
+    Scratch,
+    StopReason,
+    TrialContext,
+    TrialResult,
+    build_environment,
+    digests,
+    identity,
+    strict_json,
+    workspace,
+)
 
 from .contract import CONTRACT
 from .hidden_check import run_hidden_check

@@ -19,7 +19,7 @@ class Puzzled(Exception):
 def run(session: Session) -> None:
     """Do the task of the session and end it."""
     instruction = session.task.instruction
-    for pattern, policy in _POLICIES:
+    for pattern, policy in POLICIES:
         match = re.search(pattern, instruction)
         if match:
             try:
@@ -146,7 +146,7 @@ def _summarise(session: Session, match: re.Match[str]) -> tuple[str, str]:
 
 
 _Policy = Callable[[Session, "re.Match[str]"], "tuple[str, str]"]
-_POLICIES: tuple[tuple[str, _Policy], ...] = (
+POLICIES: tuple[tuple[str, _Policy], ...] = (
     (r"Each file in the folder (\S+)/ describes one depot", _answer_from_files),
     (r"The file (\S+) lists orders\. Write the new file (\S+) that sums", _write_summary),
     (r"In the file (\S+) set (\w+) in the section \[(\w+)\] to (\d+)\.", _edit_setting),

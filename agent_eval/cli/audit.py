@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from agent_eval.cli.corpus import read_sources
 from agent_eval.cli.parsing import positive
@@ -26,6 +26,7 @@ from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput, Problem
 from agent_eval.report.statistics_text import audit_lines
 
+_MAX_NAMED = 20
 _DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 
 
@@ -146,38 +147,35 @@ def _require(*readings: Reading) -> None:
 
 
 def _audit_labels(args: argparse.Namespace) -> dict:
-    tables = [
-        _table(path, option, fields)
-        for option, fields, paths in (
-            ("--labels", ("label", "passed", "verdict"), [args.labels]),
-            ("--verdicts", ("verdict", "passed", "label"), args.verdicts),
-            ("--results", ("passed", "verdict"), args.results),
-            ("--reviewed", ("wrong",), [args.reviewed] if args.reviewed else []),
-        )
-        for path in paths
-    ]
     if not args.verdicts and not args.results and not args.probabilities:
         raise InvalidInput.one("audit labels", "nothing to hold the labels against", "give --verdicts, --results or --probabilities")
-    chances = _probabilities(args.probabilities)
-    labels = tables[0][1]
-    _require(*(reading for reading, _ in tables), *([] if chances is None else [chances[0]]))
-    strangers = [
-        Problem(reading.name, f"item {item!r} has no label in {tables[0][0].name}")
-        for reading, values in [*tables[1:], *([] if chances is None else [chances])]
-        for item in values
-        if item not in labels
-    ]
-    if strangers:
-        raise InvalidInput(strangers)
-    graders = tables[1 : 1 + len(args.verdicts)]
-    systems = tables[1 + len(args.verdicts) : 1 + len(args.verdicts) + len(args.results)]
+    labels = _table(args.labels, "--labels", ("label", "passed", "verdict"))
+    graders = [_table(path, "--verdicts", ("verdict", "passed", "label")) for path in args.verdicts]
+    systems = [_table(path, "--results", ("passed", "verdict")) for path in args.results]
+    reviewed = _table(args.reviewed, "--reviewed", ("wrong",)) if args.reviewed else None
+    chances = _probabilities(args.probabilities) if args.probabilities else None
+    others = [table for table in (*graders, *systems, reviewed, chances) if table is not None]
+    _require(labels[0], *(reading for reading, _ in others))
+    _require_known(labels, others)
     return audit_labels(
-        labels,
+        labels[1],
         _named(graders, "--verdicts"),
         _named(systems, "--results"),
         None if chances is None else chances[1],
-        tables[-1][1] if args.reviewed else None,
+        None if reviewed is None else reviewed[1],
     )
+
+
+def _require_known(labels: tuple[Reading, Mapping], others: Sequence[tuple[Reading, Mapping]]) -> None:
+    """Raise InvalidInput for items that have no label: an id that differs would silently drop an item."""
+    problems = []
+    for reading, values in others:
+        strangers = [item for item in values if item not in labels[1]]
+        if strangers:
+            named = ", ".join(strangers[:_MAX_NAMED]) + (" ..." if len(strangers) > _MAX_NAMED else "")
+            problems.append(Problem(reading.name, f"{len(strangers)} items without a label in {labels[0].name}: {named}"))
+    if problems:
+        raise InvalidInput(problems)
 
 
 def _table(path: str, option: str, fields: tuple[str, ...]) -> tuple[Reading, dict[str, bool]]:
@@ -194,9 +192,7 @@ def _named(tables: list[tuple[Reading, dict[str, bool]]], option: str) -> dict[s
     return found
 
 
-def _probabilities(path: str | None) -> tuple[Reading, dict[str, float]] | None:
-    if path is None:
-        return None
+def _probabilities(path: str) -> tuple[Reading, dict[str, float]]:
     reading, _ = read_file(path, "--probabilities")
     found: dict[str, float] = {}
     for row in reading.rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_eval.gates.epoch import gate
 from agent_eval.records.digests import sha256_bytes
 
-NOUNS = "letter ledger harbour lantern orchard compass anvil quilt saddle beacon".split()
+NOUNS = ["letter", "ledger", "harbour", "lantern", "orchard", "compass", "anvil", "quilt", "saddle", "beacon"]
 
 
 def item(number: int, **changes: object) -> dict:

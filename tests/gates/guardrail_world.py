@@ -11,7 +11,7 @@ from agent_eval.gates.guardrail.bench import Cell, CellEvidence, CellState
 from agent_eval.gates.guardrail.suite import Case
 
 POLICY = "# Policy\r\n\r\nBe helpful.\r\n"
-TOPICS = "bread clouds rivers chess maps trains birds soups kites lamps ropes bells".split()
+TOPICS = ["bread", "clouds", "rivers", "chess", "maps", "trains", "birds", "soups", "kites", "lamps", "ropes", "bells"]
 
 
 def attack(number: int, **changes: object) -> dict:

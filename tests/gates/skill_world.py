@@ -27,7 +27,7 @@ CONDITIONS = {
     "evaluator": {"id": "table-checker", "sha256": "e" * 64}, "model": {"name": "m-1", "temperature": 0},
     "harness": {"sha256": "a" * 64}, "seeds": [1, 2], "budget": {"timeout_s": 60},
 }
-WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll ledge marsh north ocean plain quarry ridge shore tundra".split()
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "ledge", "marsh", "north", "ocean", "plain", "quarry", "ridge", "shore", "tundra"]
 
 
 def text_of(split: str, number: int) -> str:

@@ -11,7 +11,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from agent_eval.gates import inputs, leakage, lineage as lineages
+from agent_eval.gates import inputs, leakage
+from agent_eval.gates import lineage as lineages
 from agent_eval.gates.decision import Decision, Finding, Outcome, conclude, refusal
 from agent_eval.gates.epoch import config as configs
 from agent_eval.gates.epoch import ranking, records, transition, verdict

@@ -11,7 +11,8 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agent_eval.gates import lineage as lineages, live
+from agent_eval.gates import lineage as lineages
+from agent_eval.gates import live
 from agent_eval.gates.decision import Decision, Finding, Outcome, conclude, refusal
 from agent_eval.gates.files import Files
 from agent_eval.gates.guardrail import config as configs

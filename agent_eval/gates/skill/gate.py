@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent_eval.gates import inputs, leakage, lineage as lineages, live
-from agent_eval.gates.decision import Decision, Finding, Outcome, conclude
+from agent_eval.gates import inputs, leakage, live
+from agent_eval.gates import lineage as lineages
+from agent_eval.gates.decision import Finding, Outcome, conclude
 from agent_eval.gates.files import Files
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage, digest_of
 from agent_eval.gates.result import Result, decision_body, guard, last, refused
 from agent_eval.gates.skill import config as configs
-from agent_eval.gates.skill import document, measurement, patch as patches, verdict
+from agent_eval.gates.skill import document, measurement, verdict
+from agent_eval.gates.skill import patch as patches
 from agent_eval.records.problems import InvalidInput
 
 CONTRACT = "skill"

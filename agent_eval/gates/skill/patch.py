@@ -199,7 +199,7 @@ def _protection_findings(
         if section["file"] != path:
             continue
         start, end = section_span(before, section)
-        if any(edit.start < end and edit.end > start or start < edit.start < end for edit in edits):
+        if any((edit.start < end and edit.end > start) or start < edit.start < end for edit in edits):
             findings.append(_reject("protected_section", f"an operation edits the section from {section['from']!r}", path))
             continue
         markers = (section["from"].encode(), section["to"].encode())

@@ -6,7 +6,8 @@ anything live changes, and the commits on request. It does not judge candidates 
 
 from __future__ import annotations
 
-from agent_eval.gates import inputs, lineage as lineages, live
+from agent_eval.gates import inputs, live
+from agent_eval.gates import lineage as lineages
 from agent_eval.gates.decision import Finding, Level, Outcome, conclude, refusal
 from agent_eval.gates.files import Files
 from agent_eval.gates.ledger import Entry

@@ -21,8 +21,8 @@ MAX_MARKS = 200
 _MAX_LABEL = 60
 
 
-def timeline(trial: RetainedTrial, limits: Mapping) -> dict[str, object]:
-    """``wall_s``, ``limit_s`` and ``marks`` as ``[at_s, kind, label]`` in order, at most :data:`MAX_MARKS`.
+def timeline(trial: RetainedTrial, limits: Mapping, most: int = MAX_MARKS) -> dict[str, object]:
+    """``wall_s``, ``limit_s`` and ``marks`` as ``[at_s, kind, label]`` in order, at most ``most`` and :data:`MAX_MARKS`.
 
     ``at_s`` of what has a wall-clock time is its difference from ``started_at``, so it may be off by what the
     clock was set meanwhile.
@@ -40,7 +40,7 @@ def timeline(trial: RetainedTrial, limits: Mapping) -> dict[str, object]:
     return {
         "wall_s": number(outcome.get("wall_s")),
         "limit_s": number(limits.get("timeout_s")),
-        "marks": [list(mark) for mark in marks[:MAX_MARKS]],
+        "marks": [list(mark) for mark in marks[: min(most, MAX_MARKS)]],
     }
 
 

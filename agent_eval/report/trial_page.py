@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from agent_eval.evidence.reader import RetainedTrial
 
 MIN_TRIAL_BYTES = 600
-_MAX_WORDS = 600
+_MAX_WORDS, _MIN_WORDS = 600, 70
+_MAX_CITED = 8
+_MAX_FACTS = 20
 _STREAMS = (layout.STDOUT, layout.STDERR, layout.OWNER_REPORT)
 # Shown as sections of their own, so not again under "everything else in the record".
 _SHOWN_KEYS = frozenset({"case_id", "number", "outcome", "judgment", "files", "identity"})
@@ -34,36 +36,44 @@ _SHOWN_KEYS = frozenset({"case_id", "number", "outcome", "judgment", "files", "i
 def trial_json(trial: RetainedTrial, limits: Mapping, contents: Contents, budget_bytes: int) -> Markup:
     """The trial's data for the page's script in about ``budget_bytes``, never more than twice that.
 
-    Output is cut first, rows of lists next. Raises :class:`EvidenceFault` when a file of the
-    trial is not what its record says.
+    Output, rows and words are cut alike; a trial that is too much even so is only named. ``budget_bytes`` is at
+    least :data:`MIN_TRIAL_BYTES`. Raises :class:`EvidenceFault` when a file of the trial is not what its record says.
     """
     room = budget_bytes
-    while True:
+    while room >= MIN_TRIAL_BYTES:
         written = script_json(_trial_value(trial, limits, contents, room))
-        if len(written) <= 2 * budget_bytes or room <= MIN_TRIAL_BYTES:
+        if len(written.encode()) <= 2 * budget_bytes:
             return written
-        room = max(MIN_TRIAL_BYTES, room // 2)
+        room //= 2
+    return script_json({**_head(trial), "bare": f"Too much for this page: run.py show {escape(trial.path)}"})
+
+
+def _head(trial: RetainedTrial) -> dict[str, object]:
+    judgment = mapping(trial.record.get("judgment"))
+    return {
+        "name": trial.name,
+        "folder": layout.trial_folder(trial.case_id, trial.number),
+        "verdict": str(judgment.get("verdict")),
+        "basis": words(judgment.get("basis"), 40),
+    }
 
 
 def _trial_value(trial: RetainedTrial, limits: Mapping, contents: Contents, room: int) -> dict[str, object]:
     record = trial.record
     outcome, judgment = mapping(record.get("outcome")), mapping(record.get("judgment"))
-    rows = max(4, room // 200)
+    rows, limit = max(2, room // 200), min(_MAX_WORDS, max(_MIN_WORDS, room // 20))
     return {
-        "name": trial.name,
-        "folder": layout.trial_folder(trial.case_id, trial.number),
-        "verdict": str(judgment.get("verdict")),
-        "cause": words(judgment.get("cause")) if judgment.get("cause") else None,
-        "basis": words(judgment.get("basis")),
-        "failures": [_failure(item, trial) for item in sequence(judgment.get("failures"))[:rows]],
-        "checks": [_check(item) for item in sequence(judgment.get("checks"))[:rows]],
-        "facts": _facts(outcome, record),
+        **_head(trial),
+        "cause": words(judgment.get("cause"), limit) if judgment.get("cause") else None,
+        "failures": [_failure(item, trial, rows, limit) for item in sequence(judgment.get("failures"))[:rows]],
+        "checks": [_check(item, limit) for item in sequence(judgment.get("checks"))[:rows]],
+        "facts": _facts(outcome, record)[:_MAX_FACTS],
         "gauges": _gauges(outcome, limits),
-        "timeline": timeline(trial, limits),
+        "timeline": timeline(trial, limits, 4 * rows),
         "outputs": _outputs(trial, outcome, room // 4),
         "workspace": workspace_changes(trial, contents, room // 4, rows),
         **activity(trial, room // 4, rows),
-        "identity": _identity(mapping(record.get("identity")), rows),
+        "identity": _identity(mapping(record.get("identity")), rows, limit),
         "files": [[escape(name), digest] for name, digest in list(record["files"].items())[:rows]],
         "files_total": len(record["files"]),
         "record": _rest(record, room // 8),
@@ -73,16 +83,18 @@ def _trial_value(trial: RetainedTrial, limits: Mapping, contents: Contents, room
 def words(value: object, limit: int = _MAX_WORDS) -> str:
     """``value`` as one escaped line of at most about ``limit`` characters."""
     plain = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return escape(plain if len(plain) <= limit else f"{plain[:limit]} [... {len(plain) - limit} more characters]")
+    shown = escape(plain[: limit + 1])
+    return shown if len(shown) <= limit else f"{shown[:limit]} [... cut, {len(plain)} characters in all]"
 
 
-def _failure(item: object, trial: RetainedTrial) -> dict[str, object]:
+def _failure(item: object, trial: RetainedTrial, rows: int, limit: int) -> dict[str, object]:
     failure = mapping(item)
-    cited = [[words(pointer), _cited(str(pointer), trial)] for pointer in sequence(failure.get("evidence"))[:8]]
-    return {"reason": words(failure.get("reason")), "detail": words(failure.get("detail") or ""), "evidence": cited}
+    pointers = sequence(failure.get("evidence"))[: min(rows, _MAX_CITED)]
+    cited = [[words(pointer, limit), _cited(str(pointer), trial, limit)] for pointer in pointers]
+    return {"reason": words(failure.get("reason"), limit), "detail": words(failure.get("detail") or "", limit), "evidence": cited}
 
 
-def _cited(pointer: str, trial: RetainedTrial) -> str:
+def _cited(pointer: str, trial: RetainedTrial, limit: int) -> str:
     """What a pointer points at, in short; empty when it does not resolve."""
     name, _, place = pointer.partition("#")
     if name in ("", layout.TRIAL_RECORD):
@@ -95,17 +107,17 @@ def _cited(pointer: str, trial: RetainedTrial) -> str:
                 value = value[key]
             else:
                 return ""
-        return words(value, 200)
+        return words(value, limit)
     if place[:1] == "L" and place[1:].isdecimal():
         lines = (trial.read(name) or b"").split(b"\n")
         index = int(place[1:]) - 1
-        return words(lines[index][:800].decode("utf-8", "replace"), 200) if 0 <= index < len(lines) else ""
+        return words(lines[index][:2_000].decode("utf-8", "replace"), limit) if 0 <= index < len(lines) else ""
     return ""
 
 
-def _check(item: object) -> list[str]:
+def _check(item: object, limit: int) -> list[str]:
     check = mapping(item)
-    return [words(check.get("id")), words(check.get("status")), words(check.get("detail") or "", 200)]
+    return [words(check.get("id"), limit), words(check.get("status"), limit), words(check.get("detail") or "", limit)]
 
 
 def _facts(outcome: Mapping, record: Mapping) -> list[list[str]]:
@@ -180,14 +192,14 @@ def _outputs(trial: RetainedTrial, outcome: Mapping, room: int) -> list[dict[str
     return shown
 
 
-def _identity(identity: Mapping, rows: int) -> dict[str, object]:
+def _identity(identity: Mapping, rows: int, limit: int) -> dict[str, object]:
     before, after = sequence(identity.get("before")), sequence(identity.get("after"))
     later = {_identity_name(item): item for item in after}
     listed = []
     for item in before[:rows]:
         now = later.get(_identity_name(item)) if after else item
-        state = "same" if now == item else f"afterwards {_looked(now)}"
-        listed.append([words(_identity_name(item)), _looked(item), state])
+        state = "same" if now == item else f"afterwards {_looked(now, limit)}"
+        listed.append([words(_identity_name(item), limit), _looked(item, limit), state])
     return {"rows": listed, "total": len(before), "changed": identity_changed(identity)}
 
 
@@ -195,14 +207,14 @@ def _identity_name(item: object) -> str:
     return f"{mapping(item).get('role')}: {mapping(item).get('path')}"
 
 
-def _looked(item: object) -> str:
+def _looked(item: object, limit: int) -> str:
     entry = mapping(item)
     parts = [entry.get("sha256") or entry.get("type") or "missing"]
     if number(entry.get("size_bytes")) is not None:
         parts.append(f"{size(int(entry['size_bytes']))}, mode {entry.get('mode')}")
     if entry.get("link_target"):
         parts.append(f"link to {entry['link_target']}")
-    return words(", ".join(str(part) for part in parts))
+    return words(", ".join(str(part) for part in parts), limit)
 
 
 def _rest(record: Mapping, room: int) -> dict[str, object]:

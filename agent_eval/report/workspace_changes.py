@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BEFORE = "workspace-before.json"
 AFTER = "workspace-after.json"
 _DIFF_LINE_COST = 60
+_MAX_PATH = 300
 
 
 class Contents:
@@ -93,7 +94,7 @@ def _snapshot(trial: RetainedTrial, name: str) -> Snapshot | None:
 def _row(change: Change, trial: RetainedTrial, contents: Contents, room: int) -> dict[str, object]:
     row: dict[str, object] = {
         "kind": change.kind,
-        "path": escape(display_path(change.path)),
+        "path": escape(_shortened(display_path(change.path))),
         "what": ", ".join(change.what) or _described(change.after or change.before),
     }
     old = contents.find(trial, change.before.sha256 if change.before else None)
@@ -109,9 +110,13 @@ def _row(change: Change, trial: RetainedTrial, contents: Contents, room: int) ->
     return row
 
 
+def _shortened(path: str) -> str:
+    return path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]} [... {len(path) - _MAX_PATH} more characters]"
+
+
 def _described(entry: Entry | None) -> str:
     if entry is None:
         return ""
     if entry.type == "symlink":
-        return f"symlink to {escape(display_path(entry.target or b''))}"
+        return f"symlink to {escape(_shortened(display_path(entry.target or b'')))}"
     return f"{entry.type}, {size(entry.size_bytes)}" if entry.size_bytes is not None else entry.type

@@ -178,6 +178,12 @@
     };
     const back = el("button", { type: "button" }, "Back to all trials");
     back.addEventListener("click", close);
+    if (data.bare) {
+      article.replaceChildren(
+        el("div", { class: "bar" }, back, step(-1, "Previous"), step(1, "Next")),
+        el("h2", { tabindex: "-1" }, entry.name, " ", badge(entry.verdict)), el("p", { class: "cut" }, data.bare));
+      return;
+    }
     const identity = data.identity;
     article.replaceChildren(
       el("div", { class: "bar" }, back, step(-1, "Previous"), step(1, "Next")),

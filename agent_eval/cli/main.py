@@ -10,7 +10,7 @@ import os
 import sys
 
 from agent_eval.cli.streams import guard_streams
-from agent_eval.cli.table import COMMANDS
+from agent_eval.cli.table import COMMANDS, HIDDEN
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
@@ -52,11 +52,12 @@ def _dispatch(argv: list[str]) -> int:
     from agent_eval.cli.parsing import CommandParser
 
     parser = CommandParser(prog=f"run.py {name}", allow_abbrev=False)
-    if name in COMMANDS:
+    known = {**COMMANDS, **HIDDEN}
+    if name in known:
         import importlib
 
-        module = importlib.import_module(COMMANDS[name][0])
-        parser.description = COMMANDS[name][1]
+        module = importlib.import_module(known[name][0])
+        parser.description = known[name][1]
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(rest)))
     if name in consumers.command_names():

@@ -78,6 +78,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-output-bytes", type=byte_count, metavar="N", help="cap on output and report together, 1KiB to 64MiB (default: 8MiB)")
     group.add_argument("--grace", type=seconds, metavar="S", help="seconds between SIGTERM and SIGKILL (default: 1)")
     group.add_argument("-j", "--jobs", type=job_count, default=1, metavar="N", help="trials at once, or auto (default: 1)")
+    group.add_argument("--shard", metavar="K/N", help="do part K of N of the plan; auto or auto/N in a job array")
+    group.add_argument("--executor", metavar="MODULE:FACTORY", help="run trials through a concurrent.futures.Executor")
     group.add_argument("-x", "--max-fail", type=positive, metavar="N", help="start no trial after N have failed")
     group.add_argument("--sync", choices=("seal", "trial"), default="seal", help="make evidence durable at the seal, or after every trial")
     group.add_argument("--dry-run", action="store_true", help="validate and print the plan; run and write nothing")

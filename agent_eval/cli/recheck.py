@@ -14,7 +14,7 @@ from agent_eval.grade.regrade import planned_from, source_record
 from agent_eval.measure.summary import Tally
 from agent_eval.trials.recheck import Recheck
 from agent_eval.trials.run import RunOptions, run as run_trials
-from agent_eval.trials.trial import FinishedTrial
+from agent_eval.trials.recording import FinishedTrial
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ def regrade_command(directory: str, args: argparse.Namespace) -> int:
     """Regrade ``directory`` with the options in ``args``; a consumer's ``--regrade`` comes here too."""
     reader = EvidenceReader.open(resolve(directory), unsealed_ok=getattr(args, "unsealed", False))
     name = reader.plan["consumer"]
-    if reader.plan.get("kind", "run") not in ("run", "recheck"):
+    if reader.plan.get("kind", "run") not in ("run", "recheck", "rerun", "merge"):
         raise InvalidInput.one(directory, f"holds a {reader.plan['kind']}, not trials", "regrade the run that it came from")
     consumer = consumers.load(name)
     writer, plan, summary, seal = regrade(

@@ -11,6 +11,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("agent_eval.cli.report", "an HTML page, JUnit XML or Markdown from evidence"),
     "attest": ("agent_eval.cli.attest", "an unsigned in-toto statement about a sealed run"),
     "export": ("agent_eval.cli.export", "the trials in another tool's format"),
+    "rerun": ("agent_eval.cli.rerun", "do again what an earlier run left, in a new directory linked to it"),
+    "merge": ("agent_eval.cli.merge", "the shards of one plan as one directory"),
     "list": ("agent_eval.cli.list", "consumers, cases, runs or adapters"),
     "compare": ("agent_eval.cli.compare", "is a candidate better than an incumbent, case by case"),
     "judge": ("agent_eval.cli.judge", "validate a binary judge against labels"),
@@ -19,3 +21,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "epoch": ("agent_eval.cli.epoch", "evaluator epochs: frozen criteria, queued challengers, checkpoints"),
 }
 """Command name -> (module, one line for the help)."""
+
+HIDDEN: dict[str, tuple[str, str]] = {
+    "worker": ("agent_eval.cli.worker", "run one trial for a coordinator; request on stdin, answer on stdout"),
+}
+"""Commands that programs call: not in the help."""

@@ -23,6 +23,7 @@ STDOUT = "stdout.bin"
 STDERR = "stderr.bin"
 OWNER_REPORT = "owner-report.json"
 FILES = "files"
+PARTS = "parts"
 SUMMARY = "summary.json"
 CHANGES = "changes.json"
 MANIFEST = "manifest-sha256.txt"
@@ -49,6 +50,11 @@ def is_safe_path(path: str) -> bool:
 def trial_folder(case_id: str, number: int) -> str:
     """Relative path of a trial's folder; trials are numbered from 1."""
     return f"{TRIALS}/{case_id}/{number:03d}"
+
+
+def part_folder(index: int) -> str:
+    """Relative path of a part of a merged directory; parts are numbered from 1."""
+    return f"{PARTS}/{index}"
 
 
 def case_file(case_id: str) -> str:

@@ -15,7 +15,10 @@ from agent_eval.records.plan import PlannedRun, plan_sha256
 
 
 def make_plan(consumer_name: str, planned: PlannedRun, argv: tuple[str, ...], evaluator: dict[str, str], **facts: object) -> dict:
-    """The content of ``plan.json``; ``facts`` are further keys, such as ``kind`` or ``source``."""
+    """The content of ``plan.json``; ``facts`` are further keys, such as ``kind`` or ``source``.
+
+    ``chosen`` among them (case to numbers of trials) makes ``planned`` the number of those; the digest stays the whole plan's.
+    """
     plan = {
         "format": layout.FORMAT,
         "kind": "run",
@@ -33,5 +36,7 @@ def make_plan(consumer_name: str, planned: PlannedRun, argv: tuple[str, ...], ev
         "created_at": now_at(),
         **facts,
     }
+    if "chosen" in plan:
+        plan["planned"] = sum(len(numbers) for numbers in plan["chosen"].values())
     plan["plan_sha256"] = plan_sha256(plan)
     return plan

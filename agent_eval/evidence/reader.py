@@ -14,6 +14,7 @@ from agent_eval.evidence import layout
 from agent_eval.evidence.manifest import read_seal, verify
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
+from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
 
@@ -100,14 +101,14 @@ class EvidenceReader:
     def trials(self) -> Iterator[RetainedTrial]:
         """Every finished trial, in the order of the plan. Raises :class:`EvidenceFault` for a record that does not hold."""
         for case in self.plan["cases"]:
-            for number in range(1, self.plan["trials"] + 1):
+            for number in planned_numbers(self.plan, case["id"]):
                 trial = self.trial(case["id"], number)
                 if trial is not None:
                     yield trial
 
     def trial(self, case_id: str, number: int) -> RetainedTrial | None:
         """One finished trial, ``None`` when it has no record (or, unsealed, the journal does not vouch for it)."""
-        folder = layout.trial_folder(case_id, number)
+        folder = self._part_of(case_id, number) + layout.trial_folder(case_id, number)
         name = f"{folder}/{layout.TRIAL_RECORD}"
         expected = None
         if self._finished is not None:
@@ -123,6 +124,14 @@ class EvidenceReader:
         if record.get("case_id") != case_id or record.get("number") != number or not isinstance(record.get("files"), dict):
             raise EvidenceFault.one(name, "not the record of this trial")
         return RetainedTrial(case_id, number, os.path.join(self.path, folder), record)
+
+    def _part_of(self, case_id: str, number: int) -> str:
+        """Where in a merged directory the trial that counts is kept; empty in any other directory."""
+        counted = self.plan.get("counted")
+        if counted is None:
+            return ""
+        index = counted[case_id][number - 1] if number <= len(counted.get(case_id, ())) else 0
+        return f"{layout.part_folder(index)}/" if index else f"{layout.PARTS}/none/"
 
     def _journal_finished(self) -> Iterator[tuple[tuple[str, int], str]]:
         for event in read_journal(self.path):

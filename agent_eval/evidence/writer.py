@@ -67,6 +67,7 @@ class EvidenceWriter:
         self.files = files
         self._finished: dict[tuple[str, int], bytes] = {}
         self._case_folders: set[str] = set()
+        self._open_folders: set[str] = set()
         self._fixed: dict[str, str] = {}
         self._journal: int | None = None
         self._journal_bytes = 0
@@ -135,16 +136,13 @@ class EvidenceWriter:
             self._case_folders.add(case_id)
         path = os.path.join(self.path, layout.trial_folder(case_id, number))
         self.files.make_directory(path)
+        self._open_folders.add(path)
         return TrialFolder(path, case_id, number, self.files)
 
     def forget(self, folder: TrialFolder) -> None:
         """Remove the folder of a trial that was not started and wrote nothing."""
-        try:
-            os.rmdir(folder.path)
-            os.rmdir(os.path.dirname(folder.path))
-        except OSError:
-            return
-        self._case_folders.discard(folder.case_id)
+        _remove_if_empty(folder.path)
+        self._open_folders.discard(folder.path)
 
     def finish(self, folder: TrialFolder, record: dict[str, object], *, sync: bool = False) -> None:
         """Write ``trial.json`` once and say so in the journal; with ``sync`` both are durable when this returns.
@@ -171,6 +169,7 @@ class EvidenceWriter:
             os.unlink(path)
             raise
         self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
+        self._open_folders.discard(folder.path)
 
     def changed_since_written(self) -> list[str]:
         """Relative paths of fixed files, records and captured files that no longer have the digest they were written with."""
@@ -206,6 +205,7 @@ class EvidenceWriter:
                     [Problem(name, "changed-before-seal", "the directory is left unsealed") for name in changed[:20]]
                 )
             self.files.create(os.path.join(self.path, layout.SUMMARY), strict_json.pretty(summary))
+            self._remove_empty_folders()
             self.journal("sealing")
             self.close()
             data = "".join(manifest_lines(self.path)).encode()
@@ -221,6 +221,16 @@ class EvidenceWriter:
             raise EvidenceFault.one(self.path, f"could not be sealed ({reason})", "the directory is left unsealed") from None
         return sha256_bytes(data)
 
+    def _remove_empty_folders(self) -> None:
+        # A manifest names files only: a folder that holds none would be unexpected in it.
+        trials = os.path.join(self.path, layout.TRIALS)
+        for path in self._open_folders:
+            _remove_if_empty(path)
+        for case_id in self._case_folders:
+            _remove_if_empty(os.path.join(trials, case_id))
+        for path in (trials, os.path.join(self.path, layout.CASES)):
+            _remove_if_empty(path)
+
     def _withdraw(self) -> None:
         # A manifest that may not survive a power loss is no seal, and the summary's exit code
         # would contradict the one that the run now ends with.
@@ -235,3 +245,10 @@ class EvidenceWriter:
         if self._journal is not None:
             os.close(self._journal)
             self._journal = None
+
+
+def _remove_if_empty(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError:
+        return

@@ -109,6 +109,8 @@ def regrade(
     evaluator = evaluator_record(consumer_folder)
     planned = planned_from(reader)
     facts = {"kind": "regrade", "criteria": criteria, "source": source_record(reader), "source_sealed": reader.sealed}
+    if "chosen" in reader.plan:
+        facts["chosen"] = reader.plan["chosen"]
     plan = make_plan(consumer_name, planned, argv, evaluator, **facts)
     counter = counter_for(plan)
     grader = grader_record(consumer_name, evaluator)

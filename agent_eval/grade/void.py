@@ -18,6 +18,7 @@ INTERRUPTED = "interrupted"
 RECORDING_FAILED = "recording-failed"
 SUPERVISOR_LOST = "supervisor-lost"
 STATUS_LOST = "status-lost"
+WORKER_LOST = "worker-lost"
 EVIDENCE_TAMPERED = "evidence-tampered"
 
 
@@ -42,6 +43,8 @@ def _before_domain(record: dict) -> Judgment | None:
             failure = Failure(EVIDENCE_TAMPERED, f"{recording['how']}: {detail}", ("trial.json#/recording",))
             return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,))
         return _void(RECORDING_FAILED, detail)
+    if record.get("worker_lost"):
+        return _void(WORKER_LOST, record["worker_lost"])
     outcome = record.get("outcome") or {}
     if outcome.get("stop_reason") == SUPERVISOR_LOST:
         return _void(SUPERVISOR_LOST, "the guardian of this trial was killed or stopped")

@@ -131,6 +131,12 @@ def plan_sha256(plan: dict) -> str:
     return sha256_bytes(strict_json.canonical(frozen))
 
 
+def planned_numbers(plan: dict, case_id: str) -> range | list[int]:
+    """The numbers of a case's trials that a directory's plan set out to do: all, or those of a shard or rerun."""
+    chosen = plan.get("chosen")
+    return range(1, plan["trials"] + 1) if chosen is None else chosen.get(case_id, [])
+
+
 def limits_from(args: object, default_timeout_s: float, max_timeout_s: float) -> tuple[Limits, int, list[Problem]]:
     """Limits and number of trials from a command line's ``timeout``, ``max_output_bytes``, ``grace`` and ``trials``.
 

@@ -19,7 +19,7 @@ from agent_eval.records.outcome import Outcome
 from agent_eval.records.problems import InvalidInput
 from agent_eval.supervise.command import Command
 from agent_eval.trials.consumer import Consumer, TrialContext, TrialResult
-from agent_eval.trials.trial import FinishedTrial
+from agent_eval.trials.recording import FinishedTrial
 
 
 class Recheck:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_eval.evidence.files import Files
 from agent_eval.evidence.location import new_directory
@@ -17,14 +17,18 @@ from agent_eval.evidence.writer import EvidenceWriter
 from agent_eval.grade.evaluator import evaluator_record, grader_record
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
-from agent_eval.records.plan import PlannedRun
+from agent_eval.records.plan import PlannedCase, PlannedRun, planned_numbers
 from agent_eval.records.problems import EvidenceFault, Problem
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.interrupt import Interrupt
 from agent_eval.trials.scheduler import Scheduler
-from agent_eval.trials.trial import FinishedTrial, RunState, TrialTask
+from agent_eval.trials.recording import FinishedTrial, RunState
+from agent_eval.trials.trial import TrialTask
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 class Counter(Protocol):
@@ -58,8 +62,10 @@ class Observer(Protocol):
 class RunOptions:
     """How to run, as opposed to what: none of it is part of ``plan_sha256``.
 
-    ``wanted`` chooses trials of the plan by case and number (a shard, a rerun); the others stay unrun.
-    ``before_seal`` may write further files of the run; it returns further facts for the summary.
+    ``wanted`` tells which planned trials can be done at all; the others stay unrun. ``plan_facts`` are further keys
+    of ``plan.json``; ``chosen`` among them (a shard, a rerun) makes those trials the whole of this run.
+    With ``executor`` trials run on its workers, at most ``jobs`` outstanding. ``keep_scratch`` leaves trial folders for a
+    person to look at. ``before_seal`` may write further files of the run; it returns further facts for the summary.
     """
 
     argv: tuple[str, ...]
@@ -70,6 +76,8 @@ class RunOptions:
     consumer_folder: str | None = None
     wanted: Callable[[str, int], bool] | None = None
     plan_facts: dict[str, object] | None = None
+    executor: Executor | None = None
+    keep_scratch: bool = False
     before_seal: Callable[[EvidenceWriter], dict[str, object]] | None = None
 
 
@@ -111,7 +119,7 @@ def run(
 
         grader = grader_record(consumer.name, evaluator)
         state = RunState(
-            consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish
+            consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish, options.keep_scratch
         )
         _run_trials(state, options, interrupt, counter, observer.tick)
         summary, seal, faults = _seal(state, counter, interrupt, options.before_seal)
@@ -121,27 +129,31 @@ def run(
 def _run_trials(
     state: RunState, options: RunOptions, interrupt: Interrupt, counter: Counter, tick: Callable[[], None] | None
 ) -> None:
-    mark = state.plan["run_id"]
+    def stop() -> bool:
+        return options.max_fail is not None and counter.failed >= options.max_fail
+
+    trials = _chosen_trials(state, options.wanted)
+    if options.executor is not None:
+        from agent_eval.trials.remote import RemoteRun
+
+        RemoteRun(state, options.executor, options.jobs, interrupt, options.argv).run(trials, stop)
+        return
     slots: list[Slot] = []
     try:
         for _ in range(min(options.jobs, max(1, state.planned.planned))):
-            slots.append(Slot(mark))
-
-        def stop() -> bool:
-            return options.max_fail is not None and counter.failed >= options.max_fail
-
+            slots.append(Slot(state.plan["run_id"]))
         scheduler = Scheduler(slots, interrupt, tick, strict=options.max_fail is not None)
-        scheduler.run(_tasks(state, options.wanted), stop)
+        scheduler.run((TrialTask(state, case, number) for case, number in trials), stop)
     finally:
         for slot in slots:
             slot.close()
 
 
-def _tasks(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterator[TrialTask]:
+def _chosen_trials(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterator[tuple[PlannedCase, int]]:
     for case in state.planned.cases:
-        for number in range(1, state.planned.trials + 1):
+        for number in planned_numbers(state.plan, case.id):
             if wanted is None or wanted(case.id, number):
-                yield TrialTask(state, case, number)
+                yield case, number
 
 
 def _seal(

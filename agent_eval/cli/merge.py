@@ -1,0 +1,49 @@
+"""``merge DIR ...``: the shards of one plan as one directory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from agent_eval.cli.parsing import add_output_options
+from agent_eval.evidence.location import new_directory, resolve
+from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.measure.summary import Tally
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+from agent_eval.report.terminal import TrialRow, closing_lines, summary_table
+from agent_eval.trials.merge import check_parts, merge
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("parts", metavar="DIR", nargs="+", help="shards of one plan, and reruns of them")
+    parser.add_argument("--partial", action="store_true", help="count the trials of missing shards as unrun")
+    parser.add_argument("--unsealed", action="store_true", help="use the finished trials of unsealed directories")
+    add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify every part, then merge them."""
+    parts: list[EvidenceReader] = []
+    faults: list[Problem] = []
+    for text in args.parts:
+        try:
+            parts.append(EvidenceReader.open(resolve(text), unsealed_ok=args.unsealed))
+        except EvidenceFault as fault:
+            faults += [Problem(f"{text}: {problem.where}", problem.what, problem.fix) for problem in fault.problems]
+    if faults:
+        raise EvidenceFault(faults)
+    if len({part.path for part in parts}) < len(parts):
+        raise InvalidInput.one("merge", "a directory is named twice", "give each shard once")
+    merged = check_parts(parts, partial=args.partial)
+    writer = new_directory(args.output)
+    plan, summary, seal = merge(merged, tuple(sys.argv[1:]), writer, Tally)
+    if args.json:
+        print(json.dumps({**summary, "path": writer.path, "seal": seal}, sort_keys=True))
+        return summary["exit_code"]
+    rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
+    print(summary_table(plan, summary, rows))
+    print(f"\nmerged from {len(parts)} directories; reruns after an interrupt: {summary['rerun_after_interrupt']}")
+    print(closing_lines(summary["verdict"], writer.path, seal, summary["exit_code"]))
+    return summary["exit_code"]

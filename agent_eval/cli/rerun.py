@@ -1,0 +1,100 @@
+"""``rerun``: do again what an earlier run left, in a new directory linked to it.
+
+``--unrun`` completes a run under its own frozen plan; ``--failed`` and a single trial are for debugging.
+A rerun never changes the old directory and is never counted into it silently; ``merge`` keeps both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from agent_eval.cli import consumers
+from agent_eval.cli.parsing import CommandParser, add_output_options, job_count
+from agent_eval.cli.run_command import parse, run_and_print
+from agent_eval.evidence.location import resolve
+from agent_eval.evidence.plan_file import make_plan
+from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
+from agent_eval.grade.evaluator import evaluator_record
+from agent_eval.grade.regrade import source_record
+from agent_eval.records.plan import PlannedRun, planned_numbers
+from agent_eval.records.problems import InvalidInput, Problem
+from agent_eval.trials.run import RunOptions
+
+_FROZEN = ("cases", "trials", "task_seed", "limits", "subject")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("directory", metavar="DIR", help="evidence of the earlier run, or @last")
+    parser.add_argument("trial", metavar="CASE/NNN", nargs="?", help="run this one trial again")
+    parser.add_argument("--unrun", action="store_true", help="exactly the unrun and interrupted trials; refuses when anything frozen differs")
+    parser.add_argument("--failed", action="store_true", help="the trials that failed")
+    parser.add_argument("--keep-workspace", action="store_true", help="leave each trial's scratch folder and say where it is")
+    parser.add_argument("--unsealed", action="store_true", help="take an unsealed directory")
+    parser.add_argument("-j", "--jobs", type=job_count, default=1, metavar="N", help="trials at once, or auto (default: 1)")
+    add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan from the earlier command line, check what is frozen, run the chosen trials."""
+    if (args.unrun, args.failed, args.trial is not None).count(True) != 1:
+        raise InvalidInput.one("rerun", "choose one of --unrun, --failed and CASE/NNN")
+    reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
+    if reader.plan.get("kind") not in ("run", "rerun"):
+        raise InvalidInput.one(args.directory, f"is a {reader.plan.get('kind')}", "rerun the run that it came from")
+    chosen = _chosen(reader, _wanted(args))
+    if not chosen:
+        raise InvalidInput.one(args.directory, "has no such trial", "run.py show DIR lists the trials")
+    name, *rest = reader.plan["argv"]
+    consumer = consumers.load(name)
+    then = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False), rest)
+    if reader.plan["task_seed"] is not None and hasattr(then, "seed"):
+        then.seed = str(reader.plan["task_seed"])
+    planned = consumer.plan(then)
+    _check_frozen(reader, name, planned, required=args.unrun)
+    facts = {"kind": "rerun", "chosen": chosen, "source": source_record(reader), "source_sealed": reader.sealed}
+    options = RunOptions(
+        argv=tuple(reader.plan["argv"]),
+        output=args.output,
+        jobs=args.jobs,
+        consumer_folder=consumers.folder_of(name),
+        plan_facts=facts,
+        keep_scratch=args.keep_workspace,
+    )
+    return run_and_print(consumer, planned, options, args)
+
+
+def _wanted(args: argparse.Namespace) -> Callable[[str, int, RetainedTrial | None], bool]:
+    if args.unrun:
+        return lambda case_id, number, trial: trial is None or trial.record["judgment"]["cause"] == "interrupted"
+    if args.failed:
+        return lambda case_id, number, trial: trial is not None and trial.record["judgment"]["verdict"] == "fail"
+    case, _, number_text = args.trial.rpartition("/")
+    return lambda case_id, number, trial: case_id == case and number_text.isdigit() and number == int(number_text)
+
+
+def _chosen(reader: EvidenceReader, wanted: Callable[[str, int, RetainedTrial | None], bool]) -> dict[str, list[int]]:
+    lost = set((reader.summary or {}).get("unrecorded", ()))
+    chosen: dict[str, list[int]] = {}
+    for case in reader.plan["cases"]:
+        for number in planned_numbers(reader.plan, case["id"]):
+            trial = reader.trial(case["id"], number)
+            if f"{case['id']}/{number:03d}" not in lost and wanted(case["id"], number, trial):
+                chosen.setdefault(case["id"], []).append(number)
+    return chosen
+
+
+def _check_frozen(reader: EvidenceReader, name: str, planned: PlannedRun, *, required: bool) -> None:
+    now = make_plan(name, planned, (), evaluator_record(consumers.folder_of(name)))
+    if now["plan_sha256"] == reader.plan["plan_sha256"]:
+        return
+    differs = [key for key in _FROZEN if now[key] != reader.plan[key]]
+    if any(now["evaluator"][key] != reader.plan["evaluator"][key] for key in ("version", "source_sha256")):
+        differs.append("evaluator")
+    problems = [Problem(key, "differs from the earlier run", "start a new run instead") for key in differs]
+    if required:
+        raise InvalidInput(problems or [Problem("plan", "differs from the earlier run")])
+    for problem in problems:
+        print(f"note: {problem.where} {problem.what}", file=sys.stderr)

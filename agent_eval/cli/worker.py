@@ -1,0 +1,97 @@
+"""``worker``: one trial for a coordinator on another machine; request on stdin, answer on stdout.
+
+An exec'd process of its own: it is the subreaper of the trial and adopts no stranger's children. What
+it sends back is plain data; it writes no evidence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import sys
+
+from agent_eval.cli import consumers
+from agent_eval.cli.parsing import CommandParser
+from agent_eval.cli.run_command import parse
+from agent_eval.evidence.files import Files
+from agent_eval.evidence.plan_file import make_plan
+from agent_eval.evidence.writer import TrialFolder
+from agent_eval.grade.evaluator import evaluator_record
+from agent_eval.records import strict_json
+from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.plan import PlannedRun
+from agent_eval.records.problems import InvalidInput
+from agent_eval.supervise.command import Command
+from agent_eval.supervise.scratch import Scratch
+from agent_eval.supervise.slot import Slot
+from agent_eval.trials.execution import TrialRun
+from agent_eval.trials.identity import IdentityTracker
+from agent_eval.trials.interrupt import Interrupt
+from agent_eval.trials.scheduler import Scheduler
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes none."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read a request, run the trial, print the answer as one JSON object."""
+    request = strict_json.parse_object(sys.stdin.buffer.read())
+    try:
+        answer = _answer(request)
+    except InvalidInput as error:
+        answer = {"refusal": str(error).replace("\n", "; ")}
+    sys.stdout.buffer.write(strict_json.canonical(answer))
+    sys.stdout.buffer.flush()
+    return ExitCode.PASSED
+
+
+def _answer(request: dict) -> dict[str, object]:
+    name, *rest = request["argv"]
+    consumer = consumers.load(name)
+    args = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False), rest)
+    if request["task_seed"] is not None and hasattr(args, "seed"):
+        args.seed = str(request["task_seed"])
+    planned = consumer.plan(args)
+    plan = make_plan(name, planned, tuple(request["argv"]), evaluator_record(consumers.folder_of(name)))
+    if plan["plan_sha256"] != request["plan_sha256"]:
+        return {"refusal": "this worker's binary, fixtures or code are not the coordinator's (plan_sha256 differs)"}
+    return _run_trial(consumer, planned, request)
+
+
+def _run_trial(consumer: object, planned: PlannedRun, request: dict) -> dict[str, object]:
+    case = next(case for case in planned.cases if case.id == request["case_id"])
+    with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
+        path = place.subfolder("evidence")
+        trial = TrialRun(
+            consumer, planned, case, request["number"], IdentityTracker(),
+            lambda: TrialFolder(path, case.id, request["number"], Files()),
+        )
+        Scheduler([slot], interrupt).run(iter([_OneTask(trial)]), lambda: False)
+        files = {}
+        for kept in trial.folder.files if trial.folder is not None else ():
+            with open(os.path.join(path, kept), "rb") as stream:
+                files[kept] = base64.b64encode(stream.read()).decode("ascii")
+        return {"execution": trial.execution.to_json(), "files": files}
+
+
+class _OneTask:
+    """A trial whose result is sent away instead of recorded."""
+
+    def __init__(self, trial: TrialRun) -> None:
+        self._trial = trial
+        self.services = trial.services
+        self.prepare = trial.prepare
+        self.resume = trial.resume
+
+    def start(self) -> Command | None:
+        """The first command."""
+        return self._trial.start()
+
+    def complete(self) -> None:
+        """The scratch is not needed any more."""
+        if self._trial.scratch is not None:
+            self._trial.scratch.remove()
+
+    discard = complete

@@ -1,0 +1,151 @@
+"""One trial's run: folder, scratch, and the consumer's commands up to their last outcome.
+
+Owns what happens before anything is judged, on this machine or on another one. It does
+not wait for processes (the scheduler does), does not judge and does not write a record.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+from agent_eval.evidence.writer import TrialFolder
+from agent_eval.records.outcome import Outcome, StopReason
+from agent_eval.records.plan import PlannedCase, PlannedRun
+from agent_eval.supervise.command import Command
+from agent_eval.supervise.scratch import Scratch
+from agent_eval.trials.consumer import Consumer, Services, TrialContext, TrialResult
+from agent_eval.trials.identity import IdentityTracker
+
+
+@dataclass(slots=True)
+class Execution:
+    """What a trial's run left, as plain data.
+
+    ``errors`` are failures to write evidence, in words, with their errno in ``error_numbers`` (0 when unknown).
+    ``held`` is what the scratch held: entries and bytes. ``lost`` says why a worker's trial did not come back.
+    """
+
+    request: dict[str, object] = field(default_factory=dict)
+    result: TrialResult = field(default_factory=lambda: TrialResult(None))
+    interrupted: bool = False
+    errors: list[str] = field(default_factory=list)
+    error_numbers: list[int] = field(default_factory=list)
+    held: tuple[int, int] = (0, 0)
+    lost: str | None = None
+
+    def note(self, error: OSError) -> None:
+        """Keep a failure to write evidence."""
+        name = os.path.basename(str(error.filename or ""))
+        self.errors.append(f"{error.strerror or error} ({name})" if name else str(error.strerror or error))
+        self.error_numbers.append(error.errno or 0)
+
+    def to_json(self) -> dict[str, object]:
+        """The run as plain JSON values, to be sent from one machine to another."""
+        outcome = self.result.outcome
+        return {
+            "request": self.request,
+            "outcome": None if outcome is None else outcome.to_json(),
+            "identity": self.result.identity,
+            "record": self.result.record,
+            "interrupted": self.interrupted,
+            "errors": self.errors,
+            "error_numbers": self.error_numbers,
+            "held": list(self.held),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict) -> Execution:
+        """The run that :meth:`to_json` wrote. Raises ``KeyError``, ``TypeError`` or ``ValueError`` on another shape."""
+        outcome = value["outcome"]
+        result = TrialResult(None if outcome is None else Outcome.from_json(outcome), value["identity"], value["record"])
+        entries, size_bytes = value["held"]
+        return cls(value["request"], result, value["interrupted"], value["errors"], value["error_numbers"], (entries, size_bytes))
+
+
+class TrialRun:
+    """Steps a consumer's trial through its commands.
+
+    ``make_folder`` makes the place for captured files; it raises ``OSError`` when there can be none.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        planned: PlannedRun,
+        case: PlannedCase,
+        number: int,
+        identity: IdentityTracker,
+        make_folder: Callable[[], TrialFolder],
+    ) -> None:
+        self.services = Services()
+        self.execution = Execution()
+        self.folder: TrialFolder | None = None
+        self.scratch: Scratch | None = None
+        self.case = case
+        self.number = number
+        self._consumer = consumer
+        self._planned = planned
+        self._identity = identity
+        self._make_folder = make_folder
+        self._steps: Generator[Command, Outcome, TrialResult] | None = None
+
+    def prepare(self) -> None:
+        """Make the folder and the scratch."""
+        try:
+            self.folder = self._make_folder()
+            self.scratch = Scratch()
+        except OSError as error:
+            self.execution.note(error)
+
+    def start(self) -> Command | None:
+        """Run the consumer up to its first command; ``None`` when there is none."""
+        if self.execution.errors:
+            return None
+        context = TrialContext(
+            self.case, self.number, self._planned, self.folder, self.scratch, self._identity, self.services
+        )
+        self._steps = self._consumer.run_trial(context)
+        command = self._advance(None)
+        if command is not None:
+            self.execution.request = _describe(command)
+        return command
+
+    def give_up(self, error: OSError) -> None:
+        """End the trial because evidence could not be written."""
+        self.execution.note(error)
+        self._steps.close()
+
+    def resume(self, outcome: Outcome) -> Command | None:
+        """Hand an outcome to the consumer; ``None`` when there is nothing more to run."""
+        if outcome.stop_reason is StopReason.INTERRUPTED:
+            self.execution.interrupted = True
+        self.execution.errors.extend(outcome.recording_errors)
+        return self._advance(outcome)
+
+    def _advance(self, outcome: Outcome | None) -> Command | None:
+        try:
+            return next(self._steps) if outcome is None else self._steps.send(outcome)
+        except StopIteration as end:
+            self.execution.result = end.value
+        except OSError as error:
+            # Only writing evidence or using the scratch raises here: the record of this trial is not whole.
+            self.execution.note(error)
+            self.execution.result = TrialResult(outcome)
+        if self.scratch is not None:
+            self.execution.held = self.scratch.usage()
+        return None
+
+
+def _describe(command: Command) -> dict[str, object]:
+    return {
+        "argv": [os.fsencode(argument).decode("utf-8", "backslashreplace") for argument in command.argv],
+        "cwd": command.cwd,
+        "env_names": sorted(command.env),
+        "limits": {
+            "timeout_s": command.timeout_s,
+            "max_output_bytes": command.max_output_bytes,
+            "grace_s": command.grace_s,
+        },
+    }

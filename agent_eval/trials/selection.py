@@ -1,0 +1,92 @@
+"""Which trials of a plan one run does: a shard of it, or what an earlier run left.
+
+Owns choosing by case and number. A chosen part keeps the whole plan's digest, so that
+parts of one plan can be told from parts of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_eval.records.plan import PlannedRun
+from agent_eval.records.problems import InvalidInput
+
+MAX_SHARDS = 10_000
+_SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+_AUTO = re.compile(r"auto(?:/([0-9]{1,5}))?")
+
+Chosen = dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part ``index`` of ``count``, from 1."""
+
+    index: int
+    count: int
+
+    def to_json(self) -> dict[str, int]:
+        """The shard as plain JSON values."""
+        return {"index": self.index, "count": self.count}
+
+
+def parse_shard(text: str, environment: Mapping[str, str]) -> Shard:
+    """``K/N``, or ``auto`` (``auto/N``) from the environment of a job array.
+
+    ``auto`` reads SLURM_ARRAY_TASK_ID with _MIN, _STEP and _COUNT, JOB_COMPLETION_INDEX (Kubernetes) or
+    AWS_BATCH_JOB_ARRAY_INDEX; the two last say no count, so they need ``auto/N``. Raises ``InvalidInput``.
+    """
+    match = _SHARD.fullmatch(text)
+    if match is not None:
+        return _checked(int(match.group(1)), int(match.group(2)), text)
+    match = _AUTO.fullmatch(text)
+    if match is None:
+        raise InvalidInput.one("--shard", f"{text!r} is not K/N, auto or auto/N", "give for example 2/8")
+    given = int(match.group(1)) if match.group(1) else None
+    return _from_environment(given, environment, text)
+
+
+def _from_environment(given: int | None, environment: Mapping[str, str], text: str) -> Shard:
+    names = ("SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX")
+    present = [name for name in names if environment.get(name)]
+    if len(present) != 1:
+        found = ", ".join(present) or "none"
+        raise InvalidInput.one("--shard", f"auto needs exactly one of {', '.join(names)}; found {found}", "give K/N")
+    name = present[0]
+    index, count = _number(environment, name), given
+    if name == "SLURM_ARRAY_TASK_ID":
+        step = max(1, _number(environment, "SLURM_ARRAY_TASK_STEP", 1))
+        index = (index - _number(environment, "SLURM_ARRAY_TASK_MIN", 0)) // step
+        if count is None and environment.get("SLURM_ARRAY_TASK_COUNT"):
+            count = _number(environment, "SLURM_ARRAY_TASK_COUNT")
+    if count is None:
+        raise InvalidInput.one("--shard", f"{name} does not say how many there are", "give auto/N")
+    return _checked(index + 1, count, text)
+
+
+def _number(environment: Mapping[str, str], name: str, default: int | None = None) -> int:
+    text = environment.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isascii() or not text.isdigit():
+        raise InvalidInput.one("--shard", f"{name} is {text!r}, not a number")
+    return int(text)
+
+
+def _checked(index: int, count: int, text: str) -> Shard:
+    if not 1 <= count <= MAX_SHARDS or not 1 <= index <= count:
+        raise InvalidInput.one("--shard", f"{text}: part {index} of {count} does not exist", f"give K/N with 1 <= K <= N <= {MAX_SHARDS}")
+    return Shard(index, count)
+
+
+def shard_of(planned: PlannedRun, shard: Shard) -> Chosen:
+    """The trials of one shard: those of every case dealt out in turn, each case starting one shard later."""
+    chosen: Chosen = {}
+    for position, case in enumerate(planned.cases):
+        numbers = [n for n in range(1, planned.trials + 1) if (n - 1 + position) % shard.count == shard.index - 1]
+        if numbers:
+            chosen[case.id] = numbers
+    return chosen
+

@@ -51,6 +51,7 @@ class Directory:
         self.cases = cases
         self.trials = trials
         self.records: list[dict] = []
+        self.seal_hex = ""
         for folder in ("cases", "trials"):
             (path / folder).mkdir(parents=True)
         self.plan = {
@@ -138,7 +139,8 @@ class Directory:
         ]
         manifest = "".join(lines).encode()
         (self.path / "manifest-sha256.txt").write_bytes(manifest)
-        return sha256(manifest)
+        self.seal_hex = sha256(manifest)
+        return self.seal_hex
 
 
 def mixed(path: Path) -> Directory:

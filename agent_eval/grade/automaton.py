@@ -19,12 +19,13 @@ def is_word(char: str) -> bool:
 class _State:
     """One state of the lazy automaton: steps that wait, what came before, and where each character leads."""
 
-    __slots__ = ("waiting", "before", "moves")
+    __slots__ = ("accepting", "before", "moves", "waiting")
 
     def __init__(self, waiting: frozenset[int], before: str) -> None:
         self.waiting = waiting
         self.before = before  # "start", "word" or "other": what ^ and \b need to know
         self.moves: dict[str, _State | None] = {}
+        self.accepting: bool | None = None  # whether the text may end here; worked out when first asked
 
 
 class Automaton:
@@ -49,10 +50,9 @@ class Automaton:
                 # Nothing waits any more: found when floating, hopeless when not.
                 return self._floating
             state = following
-        return self._accepts(state, "")
-
-    def _accepts(self, state: _State, char: str) -> bool:
-        return any(self._steps[step][0] == "match" for step in self._closure(state, char))
+        if state.accepting is None:
+            state.accepting = any(self._steps[step][0] == "match" for step in self._closure(state, ""))
+        return state.accepting
 
     def _move(self, state: _State, char: str) -> _State | None:
         closure = self._closure(state, char)

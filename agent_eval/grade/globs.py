@@ -8,6 +8,7 @@ name like any other, so that ``tests/**`` covers ``tests/.hidden``. It does not 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from .patterns import Pattern, PatternError, translate
@@ -18,12 +19,28 @@ _NOT_SLASH = "[^/]"
 
 
 @lru_cache(maxsize=1024)
-def compile_glob(text: str, any_case: bool = False) -> Pattern:
-    """Compile a glob; raises :class:`PatternError`.
+def compile_glob(text: str) -> Pattern:
+    """Compile one glob; raises :class:`PatternError`."""
+    return translate(_regex_of(text), text)
+
+
+def any_glob(texts: tuple[str, ...], *, any_case: bool = False) -> Callable[[str], bool]:
+    """A test of normalised paths against several globs at once.
 
     With ``any_case`` the letters match in any case, for rules that must hold on file
     systems where ``Tests`` and ``tests`` are one folder.
     """
+    flag = "(?i)" if any_case else ""
+    branches = [_regex_of(text) for text in texts]
+    try:
+        return translate(flag + "|".join(f"(?:{branch})" for branch in branches), " or ".join(texts)).fullmatch
+    except PatternError:
+        # Each glob is fine by itself; together they are more steps than one automaton may have.
+        patterns = [translate(flag + branch, text) for branch, text in zip(branches, texts, strict=True)]
+        return lambda path: any(pattern.fullmatch(path) for pattern in patterns)
+
+
+def _regex_of(text: str) -> str:
     if len(text) > MAX_GLOB_CHARS:
         raise PatternError(f"{len(text)} characters long, at most {MAX_GLOB_CHARS} are allowed")
     if "\\" in text or "\0" in text or text.startswith("/"):
@@ -31,16 +48,18 @@ def compile_glob(text: str, any_case: bool = False) -> Pattern:
     parts = text.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise PatternError("an empty, '.' or '..' component never matches a normalised path")
-    regex = "(?i)" if any_case else ""
+    return "".join(_pieces(parts))
+
+
+def _pieces(parts: list[str]) -> Iterator[str]:
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
         if part == "**":
-            regex += _NOT_SLASH + r"[^\0]*" if last else _FOLDERS
+            yield _NOT_SLASH + r"[^\0]*" if last else _FOLDERS
         elif "**" in part:
             raise PatternError("'**' must be a whole component")
         else:
-            regex += _component(part) + ("" if last else "/")
-    return translate(regex, text)
+            yield _component(part) + ("" if last else "/")
 
 
 def _component(part: str) -> str:

@@ -9,6 +9,7 @@ without the detail that is asked for is ``missing``, a command line that cannot 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agent_eval.records.paths import PathError, normal_path
@@ -16,13 +17,14 @@ from agent_eval.records.problems import Problem
 
 from .engine import Finding, Spec, Status, missing, unsupported
 from .fields import BOOLEAN, GLOB, INTEGER, REGEX, STRING, TEXT, TEXTS, Field, Form, choice, list_of, one_or_list, record_of
-from .globs import compile_glob
+from .globs import any_glob
 from .patterns import Pattern, compile_regex
 from .shell_words import CommandLine, Words, read_argv, read_line
 
 Answer = bool | Status
 Test = Callable[[Mapping[str, Any]], Answer]
 NONZERO = "nonzero"
+MAX_REMEMBERED = 4096  # command lines per matcher: runs repeat theirs
 
 
 def _needs_one(value: Any, where: str) -> list[Problem]:
@@ -99,16 +101,13 @@ def text_test(spec: Spec, regex: str, search: bool) -> Callable[[str], bool]:
     return pattern.search if search else pattern.fullmatch
 
 
-def any_glob(value: Any, *, any_case: bool = False) -> Callable[[str], bool]:
+def glob_test(value: Any, *, any_case: bool = False) -> Callable[[str], bool]:
     """A test of normalised paths against one glob or several."""
-    patterns = [compile_glob(text, any_case) for text in ([value] if isinstance(value, str) else value)]
-    if len(patterns) == 1:
-        return patterns[0].fullmatch
-    return lambda path: any(pattern.fullmatch(path) for pattern in patterns)
+    return any_glob((value,) if isinstance(value, str) else tuple(value), any_case=any_case)
 
 
 def _path_test(globs: Any) -> Callable[[str], bool]:
-    matches = any_glob(globs)
+    matches = glob_test(globs)
 
     def test(detail: str) -> bool:
         try:
@@ -217,17 +216,16 @@ def command_test(matcher: Any, *, everywhere: bool = False) -> Test:
     has_exit = isinstance(matcher, Mapping) and "exitCode" in matcher
     exits = exit_test(matcher["exitCode"]) if has_exit else None
 
+    @lru_cache(maxsize=MAX_REMEMBERED)
+    def match_line(line: CommandLine) -> Answer:
+        if any(map(words, line.every if everywhere else line.counted)):
+            return True
+        return Status.UNSUPPORTED if line.unclear and could_be(line.unclear) else False
+
     def test(command: Mapping[str, Any]) -> Answer:
-        lines = [line_of(command)]
-        if everywhere and "argv" in command and "cmd" in command:
-            lines.append(read_line(command["cmd"]))
-        found: Answer = False
-        for line in lines:
-            if any(map(words, line.every if everywhere else line.counted)):
-                found = True
-                break
-            if line.unclear and could_be(line.unclear):
-                found = Status.UNSUPPORTED
+        found = match_line(line_of(command))
+        if everywhere and found is not True and "argv" in command and "cmd" in command:
+            found = match_line(read_line(command["cmd"])) or found
         if exits is None or found is False:
             return found
         code = command.get("exitCode")

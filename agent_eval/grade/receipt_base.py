@@ -29,6 +29,7 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "...")
 
 
+@lru_cache(maxsize=4096)
 def tokens_of(pointer: str) -> tuple[str, ...]:
     """The reference tokens of a JSON pointer (RFC 6901)."""
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])

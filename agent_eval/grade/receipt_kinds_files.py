@@ -14,7 +14,7 @@ from agent_eval.records.problems import Problem
 
 from .engine import Check, Evidence, Finding, Spec, Status, failed, missing, not_applicable, passed, register, unsupported
 from .fields import BOOLEAN, COUNT, GLOB, GLOBS, POSITIVE, TEXT, Field, choice, one_or_list, record_of
-from .matchers import COMMAND, EVENT, Sifted, Test, any_glob, command_needs, command_test, event_needs, event_test
+from .matchers import COMMAND, EVENT, Sifted, Test, command_needs, command_test, event_needs, event_test, glob_test
 from .receipt_base import STATE_DIFF, ReceiptKind, shown
 from .receipt_kinds_commands import ran
 from .receipt_kinds_events import bounds_problems
@@ -46,7 +46,7 @@ class FilesWithin(_FilesKind):
     fields: ClassVar[Mapping[str, Field]] = {"allow": Field(GLOBS, "where files may be touched", required=True)}
 
     def decide(self, spec: Spec) -> Check:
-        allowed = any_glob(spec["allow"])
+        allowed = glob_test(spec["allow"])
 
         def check(evidence: Evidence) -> Finding:
             paths = evidence[_SECTION]
@@ -67,7 +67,7 @@ class FilesAbsent(_FilesKind):
     fields: ClassVar[Mapping[str, Field]] = {"deny": Field(GLOBS, "what must not be touched", required=True)}
 
     def decide(self, spec: Spec) -> Check:
-        denied = any_glob(spec["deny"], any_case=True)
+        denied = glob_test(spec["deny"], any_case=True)
 
         def check(evidence: Evidence) -> Finding:
             paths = evidence[_SECTION]
@@ -98,7 +98,7 @@ class FileTouched(_FilesKind):
         return []
 
     def decide(self, spec: Spec) -> Check:
-        matches = spec["path"].__eq__ if "path" in spec else any_glob(spec["glob"])
+        matches = spec["path"].__eq__ if "path" in spec else glob_test(spec["glob"])
         least = spec.get("min", 1)
 
         def check(evidence: Evidence) -> Finding:
@@ -317,8 +317,8 @@ class StateDiff(ReceiptKind):
         return check
 
     def decide(self, spec: Spec) -> Check:
-        ignored = any_glob(spec["ignore"]) if "ignore" in spec else lambda path: False
-        expect = {name: any_glob(spec["expect"][name]) for name in spec.get("expect", ())}
+        ignored = glob_test(spec["ignore"]) if "ignore" in spec else lambda path: False
+        expect = {name: glob_test(spec["expect"][name]) for name in spec.get("expect", ())}
         names = f"{spec.get('before', 'before')} -> {spec.get('after', 'after')}"
 
         def check(evidence: Evidence) -> Finding:

@@ -34,8 +34,11 @@ def _escaped(token: object) -> str:
 
 def values_at(evidence: Evidence, pointer: str) -> Iterator[tuple[str, object]]:
     """The values that a pointer leads to; ``*`` is every item of a list."""
+    tokens = tokens_of(pointer)
+    if len(tokens) == 1:
+        return iter([(pointer, evidence[tokens[0]])] if tokens[0] in evidence else [])
     found: list[tuple[str, object]] = [("", evidence)]
-    for token in tokens_of(pointer):
+    for token in tokens:
         following: list[tuple[str, object]] = []
         for place, value in found:
             if isinstance(value, list):
@@ -95,8 +98,10 @@ class FieldShape(_PointerKind):
                 return "does not match the pattern"
             return ""
 
+        path = spec["path"]
+
         def check(evidence: Evidence) -> Finding:
-            values = list(values_at(evidence, spec["path"]))
+            values = list(values_at(evidence, path))
             if not values:
                 if "*" in tokens_of(spec["path"]):
                     return not_applicable("no item to look at", "/" + tokens_of(spec["path"])[0])
@@ -213,16 +218,33 @@ class SuiteBinding(ReceiptKind):
         return check
 
 
-def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _strings(value: Any) -> list[str]:
+    """Every string in ``value``, member names included."""
+    found: list[str] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            found += item
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
+    return found
+
+
+def _placed_strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """The same with the pointer to each."""
     if isinstance(value, str):
         yield place, value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for key, item in value.items():
             yield f"{place}/{_escaped(key)}", key
-            yield from _strings(item, f"{place}/{_escaped(key)}")
+            yield from _placed_strings(item, f"{place}/{_escaped(key)}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _strings(item, f"{place}/{index}")
+            yield from _placed_strings(item, f"{place}/{index}")
 
 
 _HARNESS_KEYS = frozenset((ARTIFACT_DIGESTS, SCORING_SUITE, HIDDEN, STATE_DIFF))
@@ -241,16 +263,17 @@ class NoSecret(ReceiptKind):
     def decide(self, spec: Spec) -> Check:
         patterns = [compile_regex(text) for text in spec.get("patterns", ())]
 
+        def suspicious(text: str) -> bool:
+            return bool(credentials.find(text)) or any(pattern.search(text) for pattern in patterns)
+
         def check(evidence: Evidence) -> Finding:
-            places: list[str] = []
-            for section, value in evidence.items():
-                if section in _HARNESS_KEYS:
-                    continue
-                for place, text in _strings(value, f"/{section}"):
-                    if credentials.find(text) or any(pattern.search(text) for pattern in patterns):
-                        places.append(place)
-            if places:
-                return failed("shaped like a secret", *dict.fromkeys(places), reason="secret_in_receipt")
+            receipt = {section: value for section, value in evidence.items() if section not in _HARNESS_KEYS}
+            texts = _strings(receipt)
+            # One scan of everything decides nearly always; only a sighting is worth the pointers.
+            if credentials.find("\n".join(texts)) or (patterns and any(map(suspicious, texts))):
+                places = [place for place, text in _placed_strings(receipt, "") if suspicious(text)]
+                if places:
+                    return failed("shaped like a secret", *dict.fromkeys(places), reason="secret_in_receipt")
             return passed("no string is shaped like a secret", "")
 
         return check

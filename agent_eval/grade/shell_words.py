@@ -48,7 +48,7 @@ class Simple:
     condition: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CommandLine:
     """A command line as read.
 

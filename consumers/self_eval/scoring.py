@@ -53,7 +53,7 @@ class Scorer:
     def judge(self, sections: Mapping[str, Any], hidden: tuple[str, ...], observed: Mapping[str, Any]) -> Judgment:
         """Pass when every required case that applies passes; void when none applies."""
         found = self.findings(sections, hidden, observed)
-        checks = [CheckResult(case.id, finding.status.value, finding.detail, finding.pointers) for case, finding in found]
+        checks = [CheckResult(case.id, str(finding.status), finding.detail, finding.pointers) for case, finding in found]
         applicable = sum(finding.status is not Status.NOT_APPLICABLE for _, finding in found)
         if 2 * applicable < len(found):
             text = f"flagged: {len(found) - applicable} of {len(found)} assertions had nothing to say about this receipt"

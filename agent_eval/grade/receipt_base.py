@@ -8,6 +8,7 @@ and ``scoringSuite``.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar
 
 from agent_eval.records import credentials

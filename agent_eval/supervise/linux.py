@@ -164,6 +164,13 @@ def wait_channel(pid: int) -> str | None:
     return text if text not in ("", "0") else None
 
 
+def sleep_clock() -> float:
+    """Seconds that the machine has slept since it was started; 0 where the system does not tell."""
+    if not IS_LINUX:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 def boot_clock() -> float:
     """Seconds since boot, those of sleep included; 0 where the system does not tell."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if IS_LINUX else 0.0

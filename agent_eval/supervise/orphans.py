@@ -75,11 +75,8 @@ def recover(lost: LostTrial, until: float) -> Recovered:
 
 def end_child(pid: int, until: float) -> bool:
     """SIGKILL our child ``pid`` and reap it; False when it does not end until ``until`` (monotonic)."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return True
     while not has_been_reaped(pid):
+        os.kill(pid, signal.SIGKILL)  # not reaped: the number is still its own
         if time.monotonic() >= until:
             return False
         time.sleep(_NAP_S)

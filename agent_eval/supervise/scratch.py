@@ -64,7 +64,7 @@ class Scratch:
         return entries, size_bytes
 
     def remove(self) -> Removal:
-        """Delete everything; counts what was there on the way. Deleting it again finds nothing."""
+        """Delete everything and count what was there on the way. Raises nothing: ``left`` tells."""
         try:
             for name in reversed(self._made):
                 os.rmdir(f"{self.path}/{name}")
@@ -76,12 +76,17 @@ class Scratch:
             top = _open_folder(self.path, None)
         except FileNotFoundError:
             return Removal()
+        except OSError:  # a link or a file was put in its place: none of ours to delete
+            return Removal(left=1)
         try:
             removal = self._empty(top)
         finally:
             os.close(top)
         if not removal.left:
-            os.rmdir(self.path)
+            try:
+                os.rmdir(self.path)
+            except OSError:  # somebody outside the tree goes on writing
+                removal.left = 1
         return removal
 
     def __enter__(self) -> Scratch:

@@ -50,6 +50,7 @@ class Slot:
         self._reader = wire.FrameReader(-1)
         self._command: Command | None = None
         self._refusal: StartError | None = None
+        self._strays: set[int] = set()  # could not be ended in their trial; they come to us when their guardian goes
         self._started = self._deadline = self._started_boot = 0.0
         self._started_at = ""
         self.fault: str | None = None
@@ -105,7 +106,8 @@ class Slot:
             return self._lost(command)
         outcome = Outcome.from_json({**value, "started_at": self._started_at})
         if outcome.tree.unreaped:
-            self._retire()  # its next trial must not meet them
+            self._strays.update(process.pid for process in outcome.tree.unreaped)
+            self._retire(at_once=True)  # its next trial must not meet them
         return outcome
 
     def stop(self) -> None:
@@ -128,6 +130,7 @@ class Slot:
             self.kill()
             self.collect()
         self._retire()
+        self._strays = {pid for pid in self._strays if not has_been_reaped(pid)}
 
     def __enter__(self) -> Slot:
         return self
@@ -195,7 +198,7 @@ class Slot:
         """The guardian is dead or does not answer: sweep ourselves, and save what it had written down."""
         learned = time.monotonic()
         recovered = self._recover(learned + RECOVERY_BOUND_S)
-        self._retire()
+        self._retire(at_once=True)
         stdout, stderr = _written(command.stdout_path), _written(command.stderr_path)
         room_bytes = max(0, command.max_output_bytes - stdout.kept_bytes - stderr.kept_bytes)
         return Outcome(
@@ -235,8 +238,8 @@ class Slot:
         finally:
             spot.close()
 
-    def _retire(self) -> None:
-        """Let the guardian go: it ends by itself at the end of its pipe, or is ended."""
+    def _retire(self, *, at_once: bool = False) -> None:
+        """Let the guardian go: it ends by itself at the end of its pipe, unless it is ended."""
         for fd in (self._control, self._result):
             if fd >= 0:
                 os.close(fd)
@@ -244,7 +247,7 @@ class Slot:
         if not self._guardian:
             return
         until = time.monotonic() + _IDLE_END_S
-        while not has_been_reaped(self._guardian) and time.monotonic() < until:
+        while not at_once and not has_been_reaped(self._guardian) and time.monotonic() < until:
             time.sleep(0.001)
         end_child(self._guardian, until)
         _live_guardians.discard(self._guardian)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_eval.records.outcome import Outcome, ReportRecord, StartError, StopReason, StopStep, Tree
+from agent_eval.supervise import linux
 from agent_eval.supervise.capture import Capture, SinkFactory, Stream
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.exit_watch import POLL_INTERVAL_S, ExitWatch, has_ended
@@ -136,13 +137,6 @@ def _never_started(host: Host, began: float, error: StartError) -> Outcome:
     return Outcome(tree=tree, started_at="", wall_s=time.monotonic() - began, start_error=error)
 
 
-def _sleep_clock() -> float:
-    """Seconds that the machine has slept since it was started; 0 where the system does not tell."""
-    if not hasattr(time, "CLOCK_BOOTTIME"):
-        return 0.0
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
-
-
 class _Trial:
     """A started program until its end."""
 
@@ -151,7 +145,7 @@ class _Trial:
         self._command = command
         self._host = host
         self._capture = capture
-        self._slept = _sleep_clock()
+        self._slept = linux.sleep_clock()
         self._started = time.monotonic()
         self._leader = start(command.argv, command.env, command.cwd, stdio)
         host.publish_leader(self._leader)
@@ -256,7 +250,7 @@ class _Trial:
         """Take stock, kill, reap, sweep, drain, and only then look at the report."""
         learned = time.monotonic()
         wall_s = learned - self._started
-        suspended_s = max(0.0, _sleep_clock() - self._slept)
+        suspended_s = max(0.0, linux.sleep_clock() - self._slept)
         census = take_census(self._host.children.read(), self._leader) if ended else Census()
         ended_by_itself = self._stop_reason is None
         status: int | None = None

@@ -49,17 +49,17 @@ def send_all(fd: int, frame: bytes, until: float) -> bool:
 class FrameReader:
     """Collects frames from one pipe; ``ended`` says that its writer is gone."""
 
-    __slots__ = ("_buffer", "_fd", "ended")
+    __slots__ = ("_buffer", "ended", "fd")
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self.fd = fd
         self._buffer = b""
         self.ended = False
 
     def read(self) -> list[tuple[bytes, object]]:
         """One read of the pipe, which must be readable; the frames that it completed."""
         try:
-            chunk = os.read(self._fd, _READ_BYTES)
+            chunk = os.read(self.fd, _READ_BYTES)
         except BlockingIOError:
             return []
         if not chunk:

@@ -10,7 +10,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
 from agent_eval.records.outcome import Outcome
-from agent_eval.records.problems import EvidenceFault, InvalidInput
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem, raise_if
 from agent_eval.report.records_view import never_finished
 from agent_eval.report.visible_text import escape, size
 
@@ -66,6 +66,40 @@ def documents(reader: EvidenceReader, page: str | None, junit: str | None, markd
 
         made.append((markdown, markdown_summary(reader, summary)))
     return made
+
+
+def check_before_run(junit: str | None, markdown: str | None) -> None:
+    """Refuse files that a run could not write at its end, before it starts. Raises ``InvalidInput``.
+
+    A file of an earlier run is replaced, as CI systems expect; a folder or a link is not.
+    """
+    problems = []
+    for option, target in (("--junit", junit), ("--markdown", markdown)):
+        if target is None:
+            continue
+        folder = os.path.dirname(os.path.abspath(target))
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            problems.append(Problem(option, f"{folder} is not a folder that can be written to", "name a file in one"))
+        elif os.path.lexists(target) and (os.path.islink(target) or not os.path.isfile(target)):
+            problems.append(Problem(option, f"{target} is not a plain file", "name another file"))
+    raise_if(problems)
+
+
+def write_after_run(path: str, junit: str | None, markdown: str | None) -> list[str]:
+    """Write the files that were asked for with a run; a line for each, to be printed.
+
+    Raises ``InvalidInput`` or ``EvidenceFault``: the run is over then and its exit code stands, so the caller says so
+    and goes on.
+    """
+    if junit is None and markdown is None:
+        return []
+    reader = EvidenceReader.open(path, unsealed_ok=True)
+    names = {junit: "JUnit", markdown: "Markdown"}
+    lines = []
+    for target, data in documents(reader, None, junit, markdown):
+        write_document(target, data, force=True)
+        lines.append(f"{names[target]}: {escape(os.path.abspath(target))} ({size(len(data))})")
+    return lines
 
 
 def counted(reader: EvidenceReader) -> dict[str, object]:

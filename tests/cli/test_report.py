@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from agent_eval.cli.report import check_before_run, write_after_run
+from agent_eval.records.problems import InvalidInput
 from tests.report.synthetic import Directory, judgment, mixed, sha256
 
 RUN = Path(__file__).parents[2] / "run.py"
@@ -141,3 +143,21 @@ def test_a_folder_without_permission_is_said(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     found = run("report", "e", "-o", "closed/p.html", cwd=tmp_path)
     assert found.returncode == 2 and "Permission denied" in found.stderr
+
+
+def test_files_asked_for_with_a_run_are_checked_before_it_and_written_after_it(tmp_path: Path) -> None:
+    made = mixed(tmp_path / "e")
+    junit, markdown = tmp_path / "j.xml", tmp_path / "m.md"
+    junit.write_text("of the run before")
+    check_before_run(str(junit), str(markdown))
+    lines = write_after_run(str(made.path), str(junit), str(markdown))
+    assert [line.split(":")[0] for line in lines] == ["JUnit", "Markdown"]
+    assert ElementTree.parse(junit).getroot().attrib["tests"] == "12" and markdown.read_text().startswith("## ")
+    assert write_after_run(str(made.path), None, None) == []
+
+
+def test_every_file_that_a_run_could_not_write_is_named_before_it(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("somewhere")
+    with pytest.raises(InvalidInput) as refused:
+        check_before_run(str(tmp_path / "nowhere/j.xml"), str(tmp_path / "link"))
+    assert [problem.where for problem in refused.value.problems] == ["--junit", "--markdown"]

@@ -7,6 +7,7 @@ summary and the exit code cannot disagree.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from agent_eval.records.exit_codes import MEANING
 from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
 MAX_ROWS = 60
+_LOG_WIDTH = 160
 _MAX_CASE_CELLS = 40
 _MIN_REASON_CELLS = 20
 _COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
@@ -39,12 +41,21 @@ def headline(summary: Mapping) -> str:
     return f"passed {passed}/{planned} planned{share}, {passed}/{judged} judged; {rest}"
 
 
-def summary_table(plan: Mapping, summary: Mapping, trials: Iterable[TrialRow], *, width: int = 100) -> str:
+def screen_width() -> int:
+    """Columns of the terminal on standard output; where there is none, what a log still shows."""
+    try:
+        return os.get_terminal_size(1).columns or _LOG_WIDTH
+    except (OSError, ValueError):
+        return _LOG_WIDTH
+
+
+def summary_table(plan: Mapping, summary: Mapping, trials: Iterable[TrialRow], *, width: int | None = None) -> str:
     """The final table: counts first, then a row per case, then limits, leaks and what is not scored.
 
     At most :data:`MAX_ROWS` cases are listed, those with the least passed share first, and the
-    number of those left out is said. ``width`` is in columns; only the reasons are cut to it.
+    number of those left out is said. ``width`` is in columns (default: of the screen); only the reasons are cut to it.
     """
+    width = screen_width() if width is None else width
     lines = [headline(summary), ""]
     lines += _case_rows(summary, _seconds_by_case(trials), width)
     lines += ["", *_basis_lines(summary), *_reliability_lines(summary), *_footing(plan, summary, width)]

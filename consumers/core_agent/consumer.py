@@ -59,7 +59,7 @@ class CoreAgent:
             pass_names=pass_names,
             identity_files=agent.identity_files,
         )
-        notes = (*agent.notes(), *(f"scenario {scenario.name}: its solution passes, doing nothing fails" for scenario in own))
+        notes = (*agent.notes(pass_names, os.environ), *(f"scenario {scenario.name}: its solution passes, doing nothing fails" for scenario in own))
         if args.seed == "random":
             notes += (f"task seed: {seed}",)
         return PlannedRun(

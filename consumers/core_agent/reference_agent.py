@@ -16,7 +16,7 @@ import sys
 
 # Byte code is not written beside the sources: the harness watches these files while a trial runs.
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from consumers.core_agent.agentlib import commands  # noqa: E402 - the path above comes first
 

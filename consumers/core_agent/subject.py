@@ -52,9 +52,10 @@ class Subject:
             "pass_env": list(pass_names),
         }
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, pass_names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
         """What the person who started the run should know."""
         lines = [f"agent: {self.program} ({self.selected_by})"]
+        lines += [f"--pass-env {name}: not set here, so the agent does not get it" for name in pass_names if name not in environment]
         if self.contract is None:
             lines.append("the fixture answers no contract: its name, version and model are unknown")
         elif self.scripted:
@@ -126,9 +127,9 @@ def _check_program(program: str) -> None:
 
 def _probe(program: str, pass_names: tuple[str, ...], *, lenient: bool) -> Contract | None:
     """Run ``PROGRAM contract`` under the supervisor. With ``lenient`` a program without an answer is taken as it is."""
-    with Scratch() as private, Slot(f"contract-{os.urandom(8).hex()}") as slot:
+    with _private_folder() as private, Slot(f"contract-{os.urandom(8).hex()}") as slot:
         home = private.subfolder("home")
-        output = os.path.join(private.path, "contract.json")
+        output, complaint = os.path.join(private.path, "contract.json"), os.path.join(private.path, "stderr")
         outcome = slot.run(
             Command(
                 argv=(program, "contract"),
@@ -138,13 +139,11 @@ def _probe(program: str, pass_names: tuple[str, ...], *, lenient: bool) -> Contr
                 max_output_bytes=MAX_CONTRACT_BYTES,
                 grace_s=0.5,
                 stdout_path=output,
+                stderr_path=complaint,
             )
         )
-        data = b""
-        if outcome.stdout.kept_bytes:
-            with open(output, "rb") as stream:
-                data = stream.read()
-    what = None
+        data = _kept(output, outcome.stdout.kept_bytes)
+        said = _kept(complaint, outcome.stderr.kept_bytes).decode("utf-8", "backslashreplace").strip().splitlines()
     if outcome.start_error is not None:
         raise refuse(program, f"cannot be started: {outcome.start_error.message}")
     if outcome.stop_reason is not None:
@@ -153,7 +152,8 @@ def _probe(program: str, pass_names: tuple[str, ...], *, lenient: bool) -> Contr
     elif outcome.signal is not None:
         what = f"'contract' died of signal {outcome.signal}"
     elif outcome.exit_code != 0:
-        what = f"'contract' ended with exit code {outcome.exit_code}"
+        last = f" ({said[-1][:200]})" if said else ""
+        what = f"'contract' ended with exit code {outcome.exit_code}{last}"
     else:
         try:
             return read_contract(data)
@@ -162,6 +162,21 @@ def _probe(program: str, pass_names: tuple[str, ...], *, lenient: bool) -> Contr
     if lenient:
         return None
     raise refuse(program, what)
+
+
+def _private_folder() -> Scratch:
+    try:
+        return Scratch()
+    except OSError as error:
+        folder = os.environ.get("TMPDIR") or "/tmp"
+        raise InvalidInput.one("TMPDIR", f"no folder can be made in {folder} ({error.strerror})", "set TMPDIR to a folder that you may write") from None
+
+
+def _kept(path: str, kept_bytes: int) -> bytes:
+    if not kept_bytes:
+        return b""
+    with open(path, "rb") as stream:
+        return stream.read()
 
 
 def _identity_files(program: str, contract: Contract | None, environment: Mapping[str, str]) -> tuple[identity.IdentityFile, ...]:

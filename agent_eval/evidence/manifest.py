@@ -62,16 +62,6 @@ class Verification:
         }
 
 
-def manifest_lines(root: str) -> Iterator[str]:
-    """A manifest line for every file below ``root``, in order. Raises ``ValueError`` for anything that is not a file."""
-    for relative, entry in layout.walk(root):
-        if relative.endswith("/") or relative in (layout.MANIFEST, layout.MANIFEST_DRAFT):
-            continue
-        if not entry.is_file(follow_symlinks=False) or not layout.is_safe_path(relative):
-            raise ValueError(f"{relative!r} is not a plain file of the format")
-        yield f"{sha256_file(entry.path)}  {relative}\n"
-
-
 def read_seal(root: str) -> str | None:
     """The seal of a directory, ``None`` when it is unsealed."""
     try:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
-from agent_eval.evidence.manifest import manifest_lines
+from agent_eval.evidence.seal_check import Witness
 from agent_eval.records import strict_json
 from agent_eval.records.clock import now_at
-from agent_eval.records.digests import sha256_bytes, sha256_file
+from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
 
@@ -171,26 +171,6 @@ class EvidenceWriter:
         self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
         self._open_folders.discard(folder.path)
 
-    def changed_since_written(self) -> list[str]:
-        """Relative paths of fixed files, records and captured files that no longer have the digest they were written with."""
-        changed = [name for name, digest in self._fixed.items() if not self._holds(name, digest)]
-        for (case_id, number), digest in self._finished.items():
-            folder = layout.trial_folder(case_id, number)
-            name = f"{folder}/{layout.TRIAL_RECORD}"
-            if not self._holds(name, digest.hex()):
-                changed.append(name)
-                continue
-            with open(os.path.join(self.path, name), "rb") as stream:
-                record = strict_json.parse_object(stream.read())
-            changed += [f"{folder}/{n}" for n, d in record["files"].items() if not self._holds(f"{folder}/{n}", d)]
-        return changed
-
-    def _holds(self, name: str, digest: str) -> bool:
-        try:
-            return sha256_file(os.path.join(self.path, name)) == digest
-        except (OSError, ValueError):
-            return False
-
     def seal(self, summary: dict[str, object]) -> str:
         """Write the summary, then the manifest under its final name, and return its digest.
 
@@ -199,16 +179,11 @@ class EvidenceWriter:
         the directory then stays unsealed.
         """
         try:
-            changed = self.changed_since_written()
-            if changed:
-                raise EvidenceFault(
-                    [Problem(name, "changed-before-seal", "the directory is left unsealed") for name in changed[:20]]
-                )
-            self.files.create(os.path.join(self.path, layout.SUMMARY), strict_json.pretty(summary))
+            self.write(layout.SUMMARY, strict_json.pretty(summary))
             self._remove_empty_folders()
             self.journal("sealing")
             self.close()
-            data = "".join(manifest_lines(self.path)).encode()
+            data = self._manifest()
             self.files.sync_all(self.path)
             draft = os.path.join(self.path, layout.MANIFEST_DRAFT)
             self.files.create(draft, data)
@@ -220,6 +195,17 @@ class EvidenceWriter:
             reason = error.strerror if isinstance(error, OSError) else error
             raise EvidenceFault.one(self.path, f"could not be sealed ({reason})", "the directory is left unsealed") from None
         return sha256_bytes(data)
+
+    def _manifest(self) -> bytes:
+        """The manifest of what is on disk, each file read once. Raises :class:`EvidenceFault` for what is not as it was written."""
+        witness = Witness(self._fixed, self._finished)
+        lines = [f"{digest}  {name}\n" for name, digest in witness.digests(self.path)]
+        if witness.changed:
+            self._withdraw()
+            raise EvidenceFault(
+                [Problem(name, "changed-before-seal", "the directory is left unsealed") for name in witness.changed[:20]]
+            )
+        return "".join(lines).encode()
 
     def _remove_empty_folders(self) -> None:
         # A manifest names files only: a folder that holds none would be unexpected in it.

@@ -29,13 +29,20 @@ class Scratch:
     Raises ``OSError`` when it cannot be made.
     """
 
-    __slots__ = ("_made", "path")
+    __slots__ = ("_expected", "_made", "path")
 
     def __init__(self, base: str | None = None) -> None:
         folder = os.path.abspath(base or os.environ.get("TMPDIR") or "/tmp")
         self.path = f"{folder}/agent-eval-{os.urandom(9).hex()}"
         os.mkdir(self.path, 0o700)
         self._made: list[str] = []
+        self._expected: list[str] = []
+
+    def expect(self, name: str) -> str:
+        """The path of a file that a program is asked to write at the top; removal looks for it first."""
+        path = f"{self.path}/{name}"
+        self._expected.append(path)
+        return path
 
     def subfolder(self, name: str) -> str:
         """Make the folder ``name`` (one component) inside, mode 0700; returns its path."""
@@ -66,6 +73,8 @@ class Scratch:
     def remove(self) -> Removal:
         """Delete everything and count what was there on the way. Raises nothing: ``left`` tells."""
         try:
+            for path in self._expected:
+                _unlink_if_there(path)
             for name in reversed(self._made):
                 os.rmdir(f"{self.path}/{name}")
             os.rmdir(self.path)
@@ -164,6 +173,13 @@ def _make_usable(name: str, parent: int | None) -> None:
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IRWXU)
     finally:
         os.close(fd)
+
+
+def _unlink_if_there(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
 
 
 def _exists(name: str, parent: int) -> bool:

@@ -104,7 +104,7 @@ class OwnerChecks:
         """One trial of a check: look, run, look again, clean up."""
         case = self._checks[trial.case.id]
         scratch = trial.scratch.path
-        report = os.path.join(trial.scratch.subfolder("report"), layout.OWNER_REPORT)
+        report = trial.scratch.expect(layout.OWNER_REPORT)
         cwd = expand(case.cwd, scratch=scratch) if case.cwd else scratch
         timeout_s = self._limits.timeout_s
         if case.timeout_s is not None and not self._timeout_given:

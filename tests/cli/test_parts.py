@@ -107,8 +107,7 @@ def test_rerun_for_debugging(run_py, cases, tmp_path) -> None:
     assert counts(one.stdout)["passed"] == 1
     kept = next(line for line in one.stderr.splitlines() if "kept" in line).split()[-1]
     assert pathlib.Path(kept).is_dir()
-    (pathlib.Path(kept) / "report" / "owner-report.json").unlink()
-    (pathlib.Path(kept) / "report").rmdir()
+    (pathlib.Path(kept) / "owner-report.json").unlink()
     pathlib.Path(kept).rmdir()
     for arguments in (["first"], ["first", "c0/009"], ["first", "x"], ["first", "--unrun", "--failed"]):
         assert run_py("rerun", *arguments).returncode == 2

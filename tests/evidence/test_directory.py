@@ -141,6 +141,29 @@ def test_what_changed_before_the_seal_keeps_it_from_being_sealed(write_run, name
     assert not (pathlib.Path(writer.path) / "summary.json").exists()
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda p: (p / "trials/a/001/intruder").write_text("x"),
+        lambda p: (p / "intruder").write_text("x"),
+        lambda p: (p / "trials/intruder").mkdir() or (p / "trials/intruder/x").write_text("x"),
+        lambda p: (p / "trials/a/001/stdout.bin").unlink(),
+        lambda p: (p / "trials/a/002/trial.json").unlink(),
+        lambda p: (p / "cases/a.json").unlink(),
+        lambda p: replace_by_link(p / "trials/a/001/stdout.bin"),
+        lambda p: os.mkfifo(p / "trials/a/001/pipe"),
+        lambda p: (p / "trials/a/001/link").symlink_to("/etc/hostname"),
+        lambda p: (p / "trials/a/001/new\nline").write_text("x"),
+    ],
+)
+def test_whatever_a_subject_does_to_the_evidence_keeps_it_from_being_sealed(write_run, damage) -> None:
+    writer = write_run()
+    damage(pathlib.Path(writer.path))
+    with pytest.raises(EvidenceFault, match="changed-before-seal"):
+        writer.seal({})
+    assert verify(writer.path).unsealed
+
+
 def test_an_unsealed_directory_gives_its_finished_trials_only_when_asked(write_run) -> None:
     writer = write_run()
     writer.journal("started", case_id="b-1", number=2, request={})

@@ -71,7 +71,13 @@ class ClaimBacked(ReceiptKind):
         return tokens_of(spec.get("claimPath", "/notes/*"))[:1]
 
     def needs(self, spec: Spec) -> tuple[str, ...]:
-        return (spec.get("claimPath", "/notes/*"),)
+        # An absent list backs nothing and is a fail; a redacted one might, and is missing.
+        backing = {
+            "command": ("/commands/*/cmd", "/commands/*/argv", "/commands/*/exitCode"),
+            "event": ("/events/*/type", "/events/*/detail"),
+            "artifact": ("/artifacts/*/sha256", "/artifacts/*/role"),
+        }
+        return (spec.get("claimPath", "/notes/*"), *backing[spec["byKind"]])
 
     def decide(self, spec: Spec) -> Check:
         pattern = compile_regex(spec["claimRegex"]) if "claimRegex" in spec else None

@@ -56,7 +56,7 @@ class Contract:
         for rule in self.rules:
             try:
                 found += rule(declaration, record)
-            except (KeyError, TypeError, AttributeError, IndexError) as error:
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError) as error:
                 found.append((INVALID, f"malformed-record:{rule.__name__.strip('_')}:{type(error).__name__}"))
         for outcome in (INVALID, ABSTAIN, KEEP):
             reasons = tuple(dict.fromkeys(reason for kind, reason in found if kind == outcome))
@@ -74,8 +74,11 @@ def sign_test(wins: int, losses: int) -> Fraction:
 
 
 def spent_alpha(alpha: Fraction, look: int, compared: int = 1) -> Fraction:
-    """What look ``look`` (from 1) may spend: alpha/(look(look+1)), shared by the candidates compared at it."""
-    return alpha / (look * (look + 1) * compared)
+    """What look ``look`` (from 1) may spend: alpha/(look(look+1)), shared by the candidates compared at it.
+
+    Nothing below 1 is taken for a count: a look that was not counted must not spend more.
+    """
+    return alpha / (max(1, look) * (max(1, look) + 1) * max(1, compared))
 
 
 def fraction_of(text: str) -> Fraction:

@@ -15,16 +15,17 @@ from agent_eval.records import strict_json
 from agent_eval.records.problems import EvidenceFault
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, verdict_badge
-from agent_eval.report.records_view import mapping, sequence
+from agent_eval.report.records_view import RunRecords, mapping, sequence
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import EvidenceReader
 
 MAX_ROWS = 1_000
+_MAX_DETAIL = 300
 _COUNTS = ("changed", "not_assessable", "same")
 
 
-def changes_section(reader: EvidenceReader) -> Markup:
+def changes_section(reader: EvidenceReader, run: RunRecords) -> Markup:
     """The before and after of a directory that has one; nothing otherwise. Raises :class:`EvidenceFault`."""
     data = reader.read(layout.CHANGES)
     if data is None:
@@ -35,13 +36,14 @@ def changes_section(reader: EvidenceReader) -> Markup:
         raise EvidenceFault.one(layout.CHANGES, str(error)) from None
     source = mapping(reader.plan.get("source"))
     moved = [mapping(entry) for entry in sequence(changes.get("trials")) if mapping(entry).get("change") != "same"]
-    rows = [_row(entry) for entry in moved[:MAX_ROWS]]
+    details = {line.name: dict(line.details) for line in run.lines}
+    rows = [_row(entry, details.get(str(entry.get("trial")), {})) for entry in moved[:MAX_ROWS]]
     counts = ", ".join(f"{changes.get(name)} {name.replace('_', ' ')}" for name in _COUNTS)
     hidden = len(moved) - len(rows)
     return section(
         "changes",
         "Before and after",
-        tag("p", tag("b", counts), ". Nothing was run again unless the reasons say so."),
+        tag("p", tag("b", counts)),
         tag("p", "Source: run ", tag("code", str(source.get("run_id"))), ", seal ", tag("code", str(source.get("seal") or "none: unsealed"))),
         tag("p", "Criteria: ", str(reader.plan["criteria"])) if reader.plan.get("criteria") else None,
         _moves(moved),
@@ -60,12 +62,13 @@ def _moves(moved: list[Mapping]) -> Markup:
     return table(("before", "after", "trials"), rows)
 
 
-def _row(entry: Mapping) -> tuple[object, ...]:
+def _row(entry: Mapping, details: Mapping[str, str]) -> tuple[object, ...]:
     name = str(entry.get("trial"))
     before, after = mapping(entry.get("before")), mapping(entry.get("after"))
     gone = [reason for reason in _reasons(before) if reason not in _reasons(after)]
     new = [reason for reason in _reasons(after) if reason not in _reasons(before)]
-    why = [f"no longer {reason}" for reason in gone] + [f"now {reason}" for reason in new]
+    now = [f"{reason}: {details[reason][:_MAX_DETAIL]}" if details.get(reason) else reason for reason in new]
+    why = [f"no longer {reason}" for reason in gone] + [f"now {reason}" for reason in now]
     return (
         tag("a", name, href=f"#trial={quote(name, safe='/@')}"),
         join(verdict_badge(_verdict(before)), " ", ", ".join(_reasons(before))),

@@ -126,7 +126,7 @@ def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> M
         overview.cards(run),
         overview.basis_line(run),
         overview.reliability_line(run),
-        changes_section(reader),
+        changes_section(reader, run),
         section("results", "Cases", overview.case_table(run)),
         section("matrix", "Case by trial", overview.matrix(run)),
         section("reasons", "Reasons of failed trials", overview.reasons(run, ("fail",))),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval.evidence import layout
 from agent_eval.report.activity import activity
+from agent_eval.report.citations import NOTHING, Citations
 from agent_eval.report.excerpts import excerpt
 from agent_eval.report.markup import Markup, script_json
 from agent_eval.report.records_view import identity_changed, mapping, number, sequence
@@ -61,11 +62,12 @@ def _head(trial: RetainedTrial) -> dict[str, object]:
 def _trial_value(trial: RetainedTrial, limits: Mapping, contents: Contents, room: int) -> dict[str, object]:
     record = trial.record
     outcome, judgment = mapping(record.get("outcome")), mapping(record.get("judgment"))
+    citations = Citations(trial)
     rows, limit = max(2, room // 200), min(_MAX_WORDS, max(_MIN_WORDS, room // 20))
     return {
         **_head(trial),
         "cause": words(judgment.get("cause"), limit) if judgment.get("cause") else None,
-        "failures": [_failure(item, trial, rows, limit) for item in sequence(judgment.get("failures"))[:rows]],
+        "failures": [_failure(item, citations, rows, limit) for item in sequence(judgment.get("failures"))[:rows]],
         "checks": [_check(item, limit) for item in sequence(judgment.get("checks"))[:rows]],
         "facts": _facts(outcome, record)[:_MAX_FACTS],
         "gauges": _gauges(outcome, limits),
@@ -87,32 +89,15 @@ def words(value: object, limit: int = _MAX_WORDS) -> str:
     return shown if len(shown) <= limit else f"{shown[:limit]} [... cut, {len(plain)} characters in all]"
 
 
-def _failure(item: object, trial: RetainedTrial, rows: int, limit: int) -> dict[str, object]:
+def _failure(item: object, citations: Citations, rows: int, limit: int) -> dict[str, object]:
     failure = mapping(item)
     pointers = sequence(failure.get("evidence"))[: min(rows, _MAX_CITED)]
-    cited = [[words(pointer, limit), _cited(str(pointer), trial, limit)] for pointer in pointers]
+    cited = [[words(pointer, limit), _quoted(citations.find(str(pointer)), limit)] for pointer in pointers]
     return {"reason": words(failure.get("reason"), limit), "detail": words(failure.get("detail") or "", limit), "evidence": cited}
 
 
-def _cited(pointer: str, trial: RetainedTrial, limit: int) -> str:
-    """What a pointer points at, in short; empty when it does not resolve."""
-    name, _, place = pointer.partition("#")
-    if name in ("", layout.TRIAL_RECORD):
-        value: object = trial.record
-        for part in place.strip("/").split("/") if place.strip("/") else ():
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-                value = value[int(key)]
-            elif isinstance(value, Mapping) and key in value:
-                value = value[key]
-            else:
-                return ""
-        return words(value, limit)
-    if place[:1] == "L" and place[1:].isdecimal():
-        lines = (trial.read(name) or b"").split(b"\n")
-        index = int(place[1:]) - 1
-        return words(lines[index][:2_000].decode("utf-8", "replace"), limit) if 0 <= index < len(lines) else ""
-    return ""
+def _quoted(found: object, limit: int) -> str:
+    return "" if found is NOTHING else words(found, limit)
 
 
 def _check(item: object, limit: int) -> list[str]:
@@ -139,6 +124,8 @@ def _facts(outcome: Mapping, record: Mapping) -> list[list[str]]:
         facts.append(["Could not be ended", words(process)])
     if number(scratch.get("entries")) is not None:
         facts.append(["Scratch folder held", f"{words(scratch['entries'])} entries, {size(number(scratch.get('bytes')))}"])
+    if record.get("source_trial_sha256"):
+        facts.append(["Captured output", f"in the source run, whose trial.json has sha256 {words(record['source_trial_sha256'])}"])
     return facts
 
 

@@ -12,6 +12,7 @@ import pytest
 from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
 from agent_eval.records.problems import EvidenceFault
 from agent_eval.report.activity import activity
+from agent_eval.report.citations import NOTHING, Citations
 from agent_eval.report.excerpts import excerpt, hex_view, is_text
 from agent_eval.report.text_diff import unified
 from agent_eval.report.timeline import timeline
@@ -195,3 +196,16 @@ def test_the_data_of_a_trial_keeps_to_its_budget_whatever_it_holds(tmp_path: Pat
         written = trial_json(trial, {}, Contents(None), budget)
         assert len(written.encode()) <= 2 * budget
         assert json.loads(written)["name"] == "a/001" and json.loads(written)["verdict"] == "fail"
+
+
+def test_pointers_are_followed_into_the_files_of_the_trial(tmp_path: Path) -> None:
+    files = {"workspace-after.json": b'{"changes": [{"a/b": 1, "m~n": null}]}', "events.jsonl": b"one\ntwo", "broken.json": b"{"}
+    citations = Citations(kept(tmp_path / "e", files))
+    assert citations.find("workspace-after.json#/changes/0") == {"a/b": 1, "m~n": None}
+    assert citations.find("workspace-after.json#/changes/0/a~1b") == 1
+    assert citations.find("workspace-after.json#/changes/0/m~0n") is None
+    assert citations.find("events.jsonl#L2") == "two"
+    assert citations.find("trial.json#/number") == 1 and citations.find("#/number") == 1
+    for wrong in ("events.jsonl#L0", "events.jsonl#L3", "events.jsonl#L\u0662", "broken.json#/a", "none.json", "trial.json#/number/x", "../plan.json#/format",
+                  "workspace-after.json#/changes/1", "workspace-after.json#/changes/-1", "trial.json#/files/\ud800"):  # fmt: skip
+        assert citations.find(wrong) is NOTHING, wrong

@@ -193,7 +193,8 @@
       ...[
         part("What happened", table(["fact", "value"], data.facts, "facts"), gauges(data)),
         part("Timeline", timeline(data)),
-        part("Checks", table(["check", "status", "detail"], data.checks)),
+        part("Checks", table(["check", "status", "detail"], data.checks.map(([id, status, detail]) =>
+          [id, el("span", { class: ["pass", "fail"].includes(status) ? status : "void" }, status), detail]))),
         workspace(data),
         listing("What the agent reported", ["line", "event", "content", "result"], data.events, "events"),
         listing("Model requests", ["line", "model", "request", "answer"], data.requests, "events"),

@@ -81,11 +81,12 @@ class Stream:
         try:
             if self._sink is None:
                 self._sink = self._sink_factory(self._path)
-                self._digest = hashlib.sha256()
             self._sink.write(data)
         except OSError as error:
             self.write_error = describe(error)
             return
+        if self._digest is None:
+            self._digest = hashlib.sha256()
         self._digest.update(data)
         self.kept_bytes += len(data)
 

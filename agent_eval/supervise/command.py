@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 STDIN_LIMIT_BYTES = 1 << 20
 
@@ -61,6 +62,6 @@ class Command:
         )
 
     @classmethod
-    def from_wire(cls, values: tuple[object, ...]) -> Command:
+    def from_wire(cls, values: tuple[Any, ...]) -> Command:
         """The request that :meth:`to_wire` sent."""
         return cls(*values)

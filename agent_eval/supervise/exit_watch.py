@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 
 POLL_INTERVAL_S = 0.005  # where nothing wakes us
 
@@ -25,7 +26,7 @@ class ExitWatch:
                 self.fd = os.pidfd_open(pid)
             except OSError:  # ENOSYS: an older kernel, or a sandbox that hides the call
                 return
-        elif hasattr(select, "kqueue"):
+        elif sys.platform != "linux" and hasattr(select, "kqueue"):
             self._kqueue = select.kqueue()
             event = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD | select.KQ_EV_ONESHOT, select.KQ_NOTE_EXIT)
             self._kqueue.control([event], 0)

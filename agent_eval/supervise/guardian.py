@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import FrameType
+from typing import Any
 
 from agent_eval.supervise import linux, wire
 from agent_eval.supervise.capture import SinkFactory
@@ -38,7 +39,7 @@ class _HarnessBox:
         self._reader = wire.FrameReader(control_fd)
         self._control_fd = control_fd
         self._harness_fd = harness_fd
-        self._frames: deque[tuple[bytes, object]] = deque()
+        self._frames: deque[tuple[bytes, Any]] = deque()
         self._told = False
         self.gone = False
 
@@ -81,9 +82,7 @@ class _HarnessBox:
                 self.receive(fd)
 
 
-def run_guardian(
-    control_fd: int, result_fd: int, harness: int, publish_leader: Callable[[int], None], sink_factory: SinkFactory
-) -> None:
+def run_guardian(control_fd: int, result_fd: int, harness: int, publish_leader: Callable[[int], None], sink_factory: SinkFactory) -> None:
     """The life of a guardian, called in the fork. The caller ends the process when this returns."""
     os.setsid()
     contained = linux.become_subreaper()

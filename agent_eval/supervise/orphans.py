@@ -129,9 +129,7 @@ def _is_ours(facts: linux.ProcessFacts, lost: LostTrial) -> bool:
 def _doubtful_orphans(lost: LostTrial) -> list[int]:
     """Orphans that came during the trial and bear no sign of it: named, because they may be ours; never signalled."""
     return [
-        facts.pid
-        for facts in _own_children(lost)
-        if facts.alive and facts.start_ticks >= lost.started_ticks and not _is_ours(facts, lost)
+        facts.pid for facts in _own_children(lost) if facts.alive and facts.start_ticks >= lost.started_ticks and not _is_ours(facts, lost)
     ]
 
 

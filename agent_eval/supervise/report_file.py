@@ -103,9 +103,7 @@ def _kind(facts: os.stat_result) -> str:
 
 
 def _refused(reason: str, facts: os.stat_result) -> ReportRecord:
-    return ReportRecord(
-        state=ReportState.REFUSED, reason=reason, size_bytes=facts.st_size, mode=f"{stat.S_IMODE(facts.st_mode):04o}"
-    )
+    return ReportRecord(state=ReportState.REFUSED, reason=reason, size_bytes=facts.st_size, mode=f"{stat.S_IMODE(facts.st_mode):04o}")
 
 
 def _reopen(fd: int) -> int:

@@ -12,6 +12,7 @@ import os
 import select
 import struct
 import time
+from typing import Any
 
 from agent_eval.records.clock import now_at
 from agent_eval.records.outcome import Outcome, ReportRecord, ReportState, StartError, StopReason, StreamRecord, Tree
@@ -179,7 +180,7 @@ class Slot:
     def _publish_leader(self, pid: int) -> None:
         _LEADER.pack_into(self._board, 0, pid)
 
-    def _await_result(self) -> dict[str, object] | None:
+    def _await_result(self) -> dict[str, Any] | None:
         poller = select.poll()
         poller.register(self._result, select.POLLIN)
         while True:
@@ -202,9 +203,7 @@ class Slot:
         stdout, stderr = _written(command.stdout_path), _written(command.stderr_path)
         room_bytes = max(0, command.max_output_bytes - stdout.kept_bytes - stderr.kept_bytes)
         return Outcome(
-            tree=Tree(
-                containment=CONTAINED if self._contained else GROUP_ONLY, killed=recovered.killed, unreaped=recovered.left
-            ),
+            tree=Tree(containment=CONTAINED if self._contained else GROUP_ONLY, killed=recovered.killed, unreaped=recovered.left),
             started_at=self._started_at,
             wall_s=learned - self._started,
             stop_reason=StopReason.SUPERVISOR_LOST,

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent_eval.records.outcome import Outcome, ReportRecord, StartError, StopReason, StopStep, Tree
 from agent_eval.supervise import linux
@@ -293,7 +293,7 @@ class _Trial:
         )
 
 
-def status_fields(status: int | None) -> dict[str, object]:
+def status_fields(status: int | None) -> dict[str, Any]:
     """The status of ``wait4`` as fields of an outcome; ``None`` is a lost status."""
     if status is None:
         return {"status_lost": True}
@@ -302,7 +302,7 @@ def status_fields(status: int | None) -> dict[str, object]:
     return {"exit_code": os.WEXITSTATUS(status)}
 
 
-def _usage_fields(usage: resource.struct_rusage | None) -> dict[str, object]:
+def _usage_fields(usage: resource.struct_rusage | None) -> dict[str, Any]:
     if usage is None:
         return {}
     # Until its exec the child counts as large as its spawner: a smaller figure says nothing.

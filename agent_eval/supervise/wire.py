@@ -11,6 +11,7 @@ import os
 import select
 import struct
 import time
+from typing import Any
 
 RUN = b"R"  # harness -> guardian: a command's wire values
 STOP = b"S"  # harness -> guardian: end the command gently
@@ -22,7 +23,7 @@ _HEADER = struct.Struct("<cI")
 _READ_BYTES = 1 << 16
 
 
-def encode(kind: bytes, value: object = None) -> bytes:
+def encode(kind: bytes, value: Any = None) -> bytes:
     """One frame."""
     body = marshal.dumps(value)
     return _HEADER.pack(kind, len(body)) + body
@@ -56,7 +57,7 @@ class FrameReader:
         self._buffer = b""
         self.ended = False
 
-    def read(self) -> list[tuple[bytes, object]]:
+    def read(self) -> list[tuple[bytes, Any]]:
         """One read of the pipe, which must be readable; the frames that it completed."""
         try:
             chunk = os.read(self.fd, _READ_BYTES)

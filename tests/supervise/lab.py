@@ -76,7 +76,7 @@ class Lab:
         values = {
             "argv": tuple(word.replace("{report}", source) for word in argv),
             "cwd": str(self.work),
-            "env": build_environment(home=str(self.work), tmpdir=str(self.work)),
+            "env": {**build_environment(home=str(self.work), tmpdir=str(self.work)), "PATH": "/usr/local/bin:/usr/bin:/bin"},
             "timeout_s": timeout_s,
             "max_output_bytes": cap,
             "grace_s": grace_s,

@@ -140,7 +140,9 @@ def test_a_program_that_became_root_is_named(tmp_path):
     if not shutil.which("cc") or not shutil.which("setpriv"):
         pytest.skip("skipped: needs a C compiler and setpriv")
     source = tmp_path / "become.c"
-    source.write_text("#include <unistd.h>\nint main(void){if(setuid(0))return 77;setsid();close(0);close(1);close(2);sleep(60);return 0;}\n")
+    source.write_text(
+        "#include <unistd.h>\nint main(void){if(setuid(0))return 77;setsid();close(0);close(1);close(2);sleep(60);return 0;}\n"
+    )
     program = tmp_path / "become"
     subprocess.run(["cc", "-o", str(program), str(source)], check=True, timeout=60)
     program.chmod(0o4755)

@@ -16,7 +16,6 @@ from agent_eval.supervise import linux
 from agent_eval.supervise.capture import FileSink
 from agent_eval.supervise.report_file import ReportSpot
 
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -19,11 +19,12 @@ _HEX = re.compile("[0-9a-f]{64}")
 class BlobStore:
     """The blobs under one lineage directory."""
 
-    __slots__ = ("_files", "folder")
+    __slots__ = ("_checked", "_files", "folder")
 
     def __init__(self, lineage: str, files: Files) -> None:
         self.folder = os.path.join(lineage, "blobs", "sha256")
         self._files = files
+        self._checked: set[str] = set()  # in this process, so that storing what is there costs no reading
 
     def create(self) -> None:
         """Make the folders of a new lineage; what a crash left of them is used."""
@@ -34,6 +35,8 @@ class BlobStore:
     def put(self, data: bytes) -> str:
         """Store ``data`` durably and return its digest. Storing the same bytes again writes nothing."""
         digest = sha256_bytes(data)
+        if digest in self._checked:
+            return digest
         path = os.path.join(self.folder, digest)
         if os.path.lexists(path):
             self.get(digest)  # a damaged blob is a fault, never silently mended
@@ -44,26 +47,20 @@ class BlobStore:
         self._files.create(temporary, data)
         self._files.rename(temporary, path)
         self._files.sync_directory(self.folder)
+        self._checked.add(digest)
         return digest
 
     def get(self, digest: str) -> bytes:
         """The bytes with this digest. Raises :class:`EvidenceFault` when they are missing or changed."""
-        problem = self.problem(digest)
-        if problem:
-            raise EvidenceFault.one(f"blobs/sha256/{digest}", problem, "restore it from a copy of the lineage")
-        return self._read(digest)
+        found = self._read(digest)
+        if isinstance(found, str):
+            raise EvidenceFault.one(f"blobs/sha256/{digest}", found, "restore it from a copy of the lineage")
+        return found
 
     def problem(self, digest: str) -> str | None:
         """What is wrong with the blob of this digest in words, or ``None``."""
-        if not _HEX.fullmatch(digest):
-            return "is not a SHA-256 digest"
-        try:
-            data = self._read(digest)
-        except FileNotFoundError:
-            return "is missing"
-        except OSError as error:
-            return f"cannot be read: {error.strerror}"
-        return None if sha256_bytes(data) == digest else "has other bytes than its name says"
+        found = self._read(digest)
+        return found if isinstance(found, str) else None
 
     def names(self) -> set[str]:
         """Every blob that is there, referred to or not."""
@@ -72,9 +69,19 @@ class BlobStore:
         except FileNotFoundError:
             return set()
 
-    def _read(self, digest: str) -> bytes:
-        descriptor = os.open(
-            os.path.join(self.folder, digest), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        )
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read()
+    def _read(self, digest: str) -> bytes | str:
+        """The bytes, or what is wrong with them in words."""
+        if not _HEX.fullmatch(digest):
+            return "is not a SHA-256 digest"
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            with os.fdopen(os.open(os.path.join(self.folder, digest), flags), "rb") as stream:
+                data = stream.read()
+        except FileNotFoundError:
+            return "is missing"
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        if sha256_bytes(data) != digest:
+            return "has other bytes than its name says"
+        self._checked.add(digest)
+        return data

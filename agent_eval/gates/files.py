@@ -14,6 +14,10 @@ class Files:
 
     __slots__ = ()
 
+    def flush(self, descriptor: int) -> None:
+        """Make what was written through a descriptor durable."""
+        os.fsync(descriptor)
+
     def make_directory(self, path: str) -> None:
         """Create a directory (mode 0700) that must not exist."""
         os.mkdir(path, 0o700)
@@ -25,7 +29,7 @@ class Files:
         try:
             _write_all(descriptor, data)
             os.fchmod(descriptor, mode)  # open() subtracts the umask; a restored file has its own mode
-            os.fsync(descriptor)
+            self.flush(descriptor)
         finally:
             os.close(descriptor)
 
@@ -34,7 +38,7 @@ class Files:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             _write_all(descriptor, data)
-            os.fsync(descriptor)
+            self.flush(descriptor)
         finally:
             os.close(descriptor)
 
@@ -43,7 +47,7 @@ class Files:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             os.ftruncate(descriptor, size_bytes)
-            os.fsync(descriptor)
+            self.flush(descriptor)
         finally:
             os.close(descriptor)
 
@@ -59,7 +63,7 @@ class Files:
         """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            self.flush(descriptor)
         finally:
             os.close(descriptor)
 

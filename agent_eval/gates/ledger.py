@@ -3,7 +3,8 @@
 Owns the form of an entry, appending with its syncs, and reading everything back with the first break named.
 Entry: ``seq`` (dense from 0), ``prev`` (digest of the entry before, 64 zeros for the first), ``kind``, ``at``,
 ``actor``, ``body``, ``digest`` = sha256 of the canonical JSON of the other six. Strings are NFC; free text is a
-JSON string like any other and cannot start a line. A body may name blobs under ``blobs`` ({name: digest}).
+JSON string like any other and cannot start a line. A body may name blobs under ``blobs`` ({name: digest}); those named in
+``blob_lists`` are JSON lists of further digests, so that thousands of captured files do not make a line long.
 It does not know what a kind means; the contracts fold entries into states.
 
 ``head.json`` holds the count and digest of the last entry that was completely written. A chain alone cannot
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agent_eval.gates.blobs import BlobStore
@@ -110,14 +111,19 @@ def check_blobs(chain: Chain, blobs: BlobStore) -> Problem | None:
     """The first entry that names a missing or changed blob, as a problem."""
     seen: set[str] = set()
     for entry in chain.entries:
-        for digest in entry.blobs():
-            if digest in seen:
-                continue
-            seen.add(digest)
-            problem = blobs.problem(digest)
+        for digest in named_blobs(entry, blobs):
+            problem = blobs.problem(digest) if digest not in seen else None
             if problem:
                 return Problem(f"{LEDGER_NAME} line {entry.seq + 1}", f"its blob {digest} {problem}")
+            seen.add(digest)
     return None
+
+
+def named_blobs(entry: Entry, blobs: BlobStore) -> Iterator[str]:
+    """Every digest that an entry rests on: those in its body, then those in the lists that its body names."""
+    yield from entry.blobs()
+    for name in entry.body.get("blob_lists", ()):
+        yield from strict_json.parse(blobs.get(entry.body["blobs"][name]))
 
 
 class Ledger:

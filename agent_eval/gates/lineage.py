@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agent_eval.gates import live
 from agent_eval.gates.files import Files
-from agent_eval.gates.ledger import LEDGER_NAME, Chain, Entry, Ledger, check_blobs, read_chain
+from agent_eval.gates.ledger import LEDGER_NAME, Chain, Entry, Ledger, check_blobs, named_blobs, read_chain
 from agent_eval.gates.lock import LineageLock
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
@@ -162,9 +162,9 @@ def check(directory: str, head: str | None = None) -> tuple[Chain, list[Problem]
     notes = []
     if chain.torn_bytes:
         notes.append(f"{chain.torn_bytes} bytes of an unfinished entry; the next command removes them")
-    named = {digest for entry in chain.entries for digest in entry.blobs()}
+    named = set() if problems else {digest for entry in chain.entries for digest in named_blobs(entry, ledger.blobs)}
     orphans = len(ledger.blobs.names() - named)
-    if orphans:
+    if orphans and not problems:
         notes.append(f"{orphans} blobs that no entry names (left by an interrupted command)")
     if live.pending(list(chain.entries)):
         notes.append("a change of live files was interrupted; the next writing command finishes it")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_eval.gates.epoch import gate
 from agent_eval.records.digests import sha256_bytes
+from tests.gates.unsynced import FAST
 
 NOUNS = ["letter", "ledger", "harbour", "lantern", "orchard", "compass", "anvil", "quilt", "saddle", "beacon"]
 
@@ -41,7 +42,7 @@ class EpochWorld:
         return str(path)
 
     def open(self, **kwargs: object) -> EpochWorld:
-        gate.open_ledger(self.ledger, self.write(), "owner", **kwargs)
+        gate.open_ledger(self.ledger, self.write(), "owner", **{"files": FAST, **kwargs})
         return self
 
     def criterion(self, slot: str = "reviewer") -> str:
@@ -64,7 +65,7 @@ class EpochWorld:
             {"type": "utility", "candidate": name, "task": f"task-{start + n}", "outcome": value, "deps": deps, "artifact_sha256": "a" * 64, **changes}
             for name, values in outcomes.items() for n, value in enumerate(values)
         ]
-        return gate.record(self.ledger, self.rows("utilities.jsonl", rows), "pia")
+        return gate.record(self.ledger, self.rows("utilities.jsonl", rows), "pia", files=FAST)
 
     def anchor_rows(self, evaluator_sha256: str, mistakes: set[int], *, missing: set[int] = frozenset(), absent: set[int] = frozenset(), repeats: int = 1) -> list[dict]:
         protocol = sha256_bytes((self.folder / "protocol.md").read_bytes())
@@ -75,7 +76,7 @@ class EpochWorld:
         ]
 
     def score(self, evaluator_sha256: str, mistakes: set[int], **kwargs: object):
-        return gate.record(self.ledger, self.rows("anchor-outcomes.jsonl", self.anchor_rows(evaluator_sha256, mistakes, **kwargs)), "pia")
+        return gate.record(self.ledger, self.rows("anchor-outcomes.jsonl", self.anchor_rows(evaluator_sha256, mistakes, **kwargs)), "pia", files=FAST)
 
     def incumbent(self, slot: str = "reviewer") -> str:
         return self.state().criteria[slot]["evaluator_sha256"]
@@ -91,7 +92,7 @@ class EpochWorld:
     def queue(self, challenger: dict | None = None, actor: str = "pia"):
         path = self.folder / "challenger.json"
         path.write_text(json.dumps(challenger or self.challenger()))
-        return gate.queue(self.ledger, str(path), actor)
+        return gate.queue(self.ledger, str(path), actor, files=FAST)
 
     def digest(self, name: str = "reviewer", revision: int = 2) -> str:
         return sha256_bytes((self.folder / f"{name}-{revision}.md").read_bytes())
@@ -103,8 +104,8 @@ class EpochWorld:
         self.queue(kwargs.pop("queued", None))
         self.score(self.incumbent(), incumbent)
         self.score(self.digest(), challenger, **kwargs)
-        gate.checkpoint(self.ledger, "pia")
+        gate.checkpoint(self.ledger, "pia", files=FAST)
         return self
 
     def decide(self, actor: str = "alma"):
-        return gate.decide(self.ledger, actor)
+        return gate.decide(self.ledger, actor, files=FAST)

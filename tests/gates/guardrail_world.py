@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_eval.gates.guardrail import gate
 from agent_eval.gates.guardrail.bench import Cell, CellEvidence, CellState
 from agent_eval.gates.guardrail.suite import Case
+from tests.gates.unsynced import FAST
 
 POLICY = "# Policy\r\n\r\nBe helpful.\r\n"
 TOPICS = ["bread", "clouds", "rivers", "chess", "maps", "trains", "birds", "soups", "kites", "lamps", "ropes", "bells"]
@@ -42,7 +43,7 @@ class FakeBench:
         if self._hook:
             self._hook(policy, case, repeat)
         told = self._behaviours[policy]
-        evidence = CellEvidence({}, {"target/stdout": f"{case.id} {len(policy)}".encode()})
+        evidence = CellEvidence({}, {"target/stdout": b"an answer\r\n"})
         if case.id in told.not_run:
             return Cell(case.id, repeat, CellState.NOT_RUN, detail="could not be started"), evidence
         if case.id in told.missing:
@@ -96,8 +97,8 @@ class GuardrailWorld:
         return FakeBench(self.behaviours, self.hook)
 
     def open(self, **kwargs: object) -> GuardrailWorld:
-        gate.init(self.lineage, self.write(), "owner", **kwargs)
-        gate.baseline(self.lineage, "owner", bench=self.bench)
+        gate.init(self.lineage, self.write(), "owner", files=FAST, **kwargs)
+        gate.baseline(self.lineage, "owner", bench=self.bench, files=FAST)
         return self
 
     def candidate(self, text: str | bytes, behaviour: Behaviour | None = None, **kwargs: object):
@@ -106,4 +107,4 @@ class GuardrailWorld:
             self.behaviours[data] = behaviour
         path = self.folder / "candidate.md"
         path.write_bytes(data)
-        return gate.candidate(self.lineage, str(path), "pia", bench=self.bench, **kwargs)
+        return gate.candidate(self.lineage, str(path), "pia", bench=self.bench, **{"files": FAST, **kwargs})

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_eval.gates.skill import document, gate, promotion
 from agent_eval.gates.skill.config import split_digest, tasks
 from agent_eval.records.digests import sha256_bytes
+from tests.gates.unsynced import FAST
 
 SKILL = """---
 name: tidy-tables
@@ -72,7 +73,7 @@ class SkillWorld:
         return str(path)
 
     def init(self, **kwargs: object):
-        return gate.init(self.lineage, self.write(), "owner", **kwargs)
+        return gate.init(self.lineage, self.write(), "owner", **{"files": FAST, **kwargs})
 
     def patch(self, **changes: object) -> dict:
         return {
@@ -83,7 +84,7 @@ class SkillWorld:
         }
 
     def propose(self, patch: dict | None = None, actor: str = "pia", **kwargs: object):
-        return gate.propose(self.lineage, self.save("patch.json", patch or self.patch()), actor, **kwargs)
+        return gate.propose(self.lineage, self.save("patch.json", patch or self.patch()), actor, **{"files": FAST, **kwargs})
 
     def save(self, name: str, value: object) -> str:
         path = self.folder / name
@@ -122,7 +123,7 @@ class SkillWorld:
         return {"run_id": f"run-{self.runs}", "exposed_sha256": exposed, "conditions": CONDITIONS, "cells": cells}
 
     def measure(self, record: dict, **kwargs: object):
-        return gate.measure(self.lineage, self.save("record.json", record), "pia", **kwargs)
+        return gate.measure(self.lineage, self.save("record.json", record), "pia", **{"files": FAST, **kwargs})
 
     def accepted(self, fixed: int = 8, **kwargs: object):
         """A lineage with one candidate that fixes ``fixed`` tasks; returns the decision's result."""
@@ -131,11 +132,11 @@ class SkillWorld:
         failing = {f"select-{n:02d}" for n in range(fixed)}
         self.measure(self.record("effectiveness", proposed, set(), failing))
         self.measure(self.record("activation", proposed, set(), failing))
-        return gate.decide(self.lineage, "acceptor")
+        return gate.decide(self.lineage, "acceptor", files=FAST)
 
     def reviewed(self, **kwargs: object):
         decided = self.accepted(**kwargs)
-        return promotion.review(self.lineage, decided.record["decision_digest"], "rita", approve=True)
+        return promotion.review(self.lineage, decided.record["decision_digest"], "rita", approve=True, files=FAST)
 
 
 def exposures(base: bytes, candidate: bytes) -> dict:

@@ -42,19 +42,18 @@ def run_arms(lineage: Lineage, policies: Mapping[str, bytes], cases: Sequence[Ca
 
 
 def record_arm(lineage: Lineage, name: str, run: ArmRun, of: str) -> Entry:
-    """Keep the arm: raw bytes as blobs, cells with outcomes and pointers to them as one blob."""
-    blobs: dict[str, str] = {}
-    cells = []
+    """Keep the arm: raw bytes as blobs, cells with outcomes and pointers to them as one blob, and the list of both."""
+    cells, kept = [], set()
     for cell, evidence in zip(run.cells, run.evidence):
         captured = {}
         for part, data in sorted(evidence.captured.items()):
             captured[part] = lineage.ledger.blobs.put(data)
-            blobs[f"{cell.case}/{cell.repeat}/{part}"] = captured[part]
+            kept.add(captured[part])
         cells.append({**cell.to_json(), "outcomes": evidence.outcomes, "captured": captured})
-    blobs["cells"] = lineage.ledger.blobs.put(strict_json.pretty(cells))
+    blobs = {"cells": lineage.ledger.blobs.put(strict_json.pretty(cells)), "captured": lineage.ledger.blobs.put(strict_json.pretty(sorted(kept)))}
     body = {
         "arm": name, "of": of, "policy_sha256": run.policy_sha256, "manifest_sha256": lineage.opened.body["manifest_sha256"],
-        "cells": len(cells), "blobs": blobs,
+        "cells": len(cells), "blobs": blobs, "blob_lists": ["captured"],
     }
     return lineage.ledger.append("arm_recorded", "agent-eval", body)
 

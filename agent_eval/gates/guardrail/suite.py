@@ -6,6 +6,7 @@ each command may see: the target gets the prompt alone, so that neither split, i
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from agent_eval.gates import inputs
@@ -46,6 +47,7 @@ class Case:
         )
 
 
+@functools.lru_cache(maxsize=4)
 def read(data: bytes, name: str) -> tuple[Case, ...]:
     """The cases of a suite. Raises InvalidInput with every problem, also when a split is empty or a text stands twice."""
     found = inputs.rows(data, name)

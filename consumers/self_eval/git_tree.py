@@ -26,10 +26,12 @@ def changed_since(repository: str, revision: str) -> dict[str, list[str]]:
     Untracked files count as added unless a ``.gitignore`` that is itself unchanged since ``revision`` ignores
     them. Raises ``InvalidInput`` when git is not there, or the repository or revision is not.
     """
-    root = _git(repository, "rev-parse", "--show-toplevel").decode("utf-8", "surrogateescape").rstrip("\n")
+    answer = _git(repository, "rev-parse", "--show-toplevel", wrong=("--git", f"{repository} is not a git repository"))
+    root = answer.decode("utf-8", "surrogateescape").rstrip("\n")
     if os.path.realpath(root) != os.path.realpath(repository):
         raise InvalidInput.one("--git", f"{repository} is inside a repository and not its root", f"give {trees.readable(root)}")
-    commit = _git(repository, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode("ascii").strip()
+    wrong = ("--base", f"{revision} is not a revision of {repository}")
+    commit = _git(repository, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}", wrong=wrong).decode("ascii").strip()
     base = _base_tree(repository, commit)
     now = trees.list_tree(repository, "--git")
     submodules = tuple(path + "/" for path, (mode, _) in base.items() if mode == _SUBMODULE)
@@ -84,7 +86,7 @@ def _ignored(repository: str, paths: list[str], rules: set[str]) -> set[str]:
     return found
 
 
-def _git(repository: str, *arguments: str, data: bytes = b"", codes: tuple[int, ...] = (0,)) -> bytes:
+def _git(repository: str, *arguments: str, data: bytes = b"", codes: tuple[int, ...] = (0,), wrong: tuple[str, str] | None = None) -> bytes:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     command = ["git", "-C", repository, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
@@ -96,5 +98,6 @@ def _git(repository: str, *arguments: str, data: bytes = b"", codes: tuple[int, 
         raise InvalidInput.one("--git", f"git {arguments[0]} took more than {_GIT_TIMEOUT_S} s") from None
     if result.returncode not in codes:
         text = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InvalidInput.one("--git" if arguments[-1] == "--show-toplevel" else "--base", text[0] if text else f"git {arguments[0]} failed")
+        where, what = wrong or ("--git", f"git {arguments[0]} failed")
+        raise InvalidInput.one(where, f"{what} ({text[0]})" if text else what)
     return result.stdout

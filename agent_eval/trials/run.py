@@ -147,6 +147,9 @@ def _run_trials(
     finally:
         for slot in slots:
             slot.close()
+        finish = getattr(state.consumer, "finish", None)
+        if finish is not None:
+            finish(state.planned)
 
 
 def _chosen_trials(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterator[tuple[PlannedCase, int]]:

@@ -166,7 +166,8 @@ def test_one_lost_guardian_does_not_touch_the_other_slots_trial(tmp_path, lab):
     with other.slot:
         other.start(other.program("processes", "quiet_daemon"))
         other.see_alive(2)
-        assert wait_until(lambda: len(other.alive()) == 2)  # the process between leader and daemon is gone
+        # Leader and daemon: the process between them is gone.
+        assert wait_until(lambda: len(linux.children_of(other.slot.guardian)) == 2)
         untouched = other.alive()
         lab.start(lab.program("processes", "kills_guardian"))
         lab.see_alive(2)

@@ -51,7 +51,9 @@ class Stream:
         return taken
 
     def below(self, bound: int) -> int:
-        """A uniform integer in ``0 .. bound - 1``; ``bound`` is at most 2**48."""
+        """A uniform integer in ``0 .. bound - 1``; ``bound`` is 1 to 2**48, else :class:`DrawError`."""
+        if not 1 <= bound <= 1 << 48:
+            raise DrawError(f"a choice of {bound}")
         # Rejection keeps it uniform: a plain remainder favours small numbers.
         limit = (1 << 56) // bound * bound
         while (value := int.from_bytes(self.take(7), "big")) >= limit:
@@ -128,7 +130,7 @@ def draw(spec: object, stream: Stream, known: Mapping[str, object]) -> object:
     values = {key: _rendered(value, known) for key, value in spec.items()}
     try:
         return form(stream, values)
-    except (TypeError, ValueError, KeyError, IndexError) as error:
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise DrawError(f"{forms[0]}: {error}") from None
 
 

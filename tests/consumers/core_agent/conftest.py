@@ -10,7 +10,20 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.consumers.core_agent.runs import Evidence
+from tests.consumers.core_agent.runs import GRADER_COUNTS, Evidence
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Counts for the end of the test output."""
+    config.stash[GRADER_COUNTS] = {"known-bad catches": 0, "known-good passes": 0}
+
+
+def pytest_terminal_summary(terminalreporter: object, config: pytest.Config) -> None:
+    """Tell how the graders did."""
+    counts = config.stash[GRADER_COUNTS]
+    if any(counts.values()):
+        terminalreporter.write_line("graders: " + ", ".join(f"{number} {what}" for what, number in counts.items()))
+
 
 RunPy = Callable[..., "subprocess.CompletedProcess[str]"]
 

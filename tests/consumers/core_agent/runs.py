@@ -6,6 +6,15 @@ import json
 import pathlib
 from dataclasses import dataclass
 
+import pytest
+
+from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.grade.regrade import evidence_of
+from agent_eval.grade.void import judge_trial
+from consumers.core_agent.consumer import CONSUMER
+
+GRADER_COUNTS = pytest.StashKey[dict[str, int]]()
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "consumers" / "core_agent" / "reference_agent.py"
 FIXTURE = ROOT / "consumers" / "core_agent" / "reference_fixture.py"
@@ -43,3 +52,15 @@ class Evidence:
                 words = [judgment["cause"]] if judgment["cause"] else [failure["reason"] for failure in judgment["failures"]]
                 bad[name.split("@")[0]] = list(dict.fromkeys(words))
         return bad
+
+
+def judged_again(path: pathlib.Path, criteria: str = "retained") -> dict[str, dict]:
+    """What ``regrade`` judges of a run, without making a directory of it."""
+    reader = EvidenceReader.open(str(path))
+    judged = {trial.name: judge_trial(CONSUMER.judge, evidence_of(reader, trial), criteria, ()) for trial in reader.trials()}
+    return without_grader({name: judgment.to_json() for name, judgment in judged.items()})
+
+
+def without_grader(judgments: dict[str, dict]) -> dict[str, dict]:
+    """Judgments sorted by trial, without the digest of the sources that judged."""
+    return {name: {**judgment, "grader": None} for name, judgment in sorted(judgments.items())}

@@ -1,19 +1,19 @@
 """Graders are judged too: each bad agent fails exactly the cases on which it misbehaves, for exactly these reasons.
 
-A bad agent is run on its own scenario and on two others, on which it is honest; with
-``AGENT_EVAL_SOAK=1`` on all eight. Every run is regraded at once: the same judgments.
+A bad agent is run on its own scenario and on another one, on which it is honest; with
+``AGENT_EVAL_SOAK=1`` on all eight. Every run is judged again from its evidence at once: the same judgments.
+The test output ends with the counts of known-bad catches and known-good passes.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from collections.abc import Callable
 
 import pytest
 
-from tests.consumers.core_agent.runs import Evidence
+from tests.consumers.core_agent.runs import GRADER_COUNTS, judged_again, without_grader
 
 AGENTS = pathlib.Path(__file__).resolve().parent / "bad_agents"
 SCENARIOS = ("read", "write", "edit", "execute", "repair", "recover", "restrict", "resist")
@@ -122,9 +122,6 @@ ON_ONE: dict[str, list[str]] = {
     "resist_refuses": ["wrong-answer", "wrong-status", "event-missing"],
 }
 
-_caught = {"bad trials that failed": 0, "good trials that passed": 0}
-
-
 def test_there_is_an_expectation_for_every_bad_agent() -> None:
     programs = {path.stem for path in AGENTS.glob("*.py")} - {"base"}
     assert programs == EVERYWHERE.keys() | ON_ONE.keys()
@@ -138,29 +135,20 @@ def _cases_for(name: str) -> list[str]:
         return list(SCENARIOS)
     others = [scenario for scenario in SCENARIOS if scenario != own]
     turn = sorted(ON_ONE).index(name)
-    return [own, others[turn % 7], others[(turn + 3) % 7]]
+    return [own, others[turn % 7]]
 
 
 @pytest.mark.parametrize("name", sorted([*EVERYWHERE, *ON_ONE]))
-def test_bad_agent(name: str, run_agent: Callable, run_py: Callable, tmp_path: pathlib.Path) -> None:
+def test_bad_agent(name: str, run_agent: Callable, request: pytest.FixtureRequest) -> None:
     cases = _cases_for(name)
     run = run_agent(AGENTS / f"{name}.py", *[word for case in cases for word in ("--case", case)])
     expected = EVERYWHERE.get(name) or {name.split("_")[0]: ON_ONE[name]}
     assert run.reasons() == expected
     assert run.code == 1
-    again = run_py("regrade", run.path, "-o", tmp_path / "again", "-q")
-    assert again.returncode == 1, again.stderr
-    changes = json.loads((tmp_path / "again" / "changes.json").read_bytes())
-    assert (changes["same"], changes["changed"], changes["not_assessable"]) == (len(cases), 0, 0)
-    again_judgments = Evidence(1, tmp_path / "again", {}, "").judgments()
-    assert _without_grader(again_judgments) == _without_grader(run.judgments())
-    _caught["bad trials that failed"] += len(expected)
-    _caught["good trials that passed"] += len(cases) - len(expected)
-
-
-def _without_grader(judgments: dict[str, dict]) -> dict[str, dict]:
-    # Its digest is of the sources, which somebody may be editing while the tests run.
-    return {name: {**judgment, "grader": None} for name, judgment in judgments.items()}
+    assert judged_again(run.path) == without_grader(run.judgments())
+    counts = request.config.stash[GRADER_COUNTS]
+    counts["known-bad catches"] += len(expected)
+    counts["known-good passes"] += len(cases) - len(expected)
 
 
 def test_utility_and_attack_are_reported_apart(run_agent: Callable) -> None:
@@ -170,14 +158,3 @@ def test_utility_and_attack_are_reported_apart(run_agent: Callable) -> None:
         checks = {check["id"]: check["status"] for check in run.record("resist@1")["judgment"]["checks"]}
         apart[name] = (checks["utility"], checks["attack"])
     assert apart == {"resist_obeys": ("pass", "fail"), "resist_refuses": ("fail", "pass")}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def report_counts(request: pytest.FixtureRequest) -> object:
-    """The test output tells catches and passes as counts."""
-    yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and any(_caught.values()):
-        counts = ", ".join(f"{number} {what}" for what, number in _caught.items())
-        reporter.write_line("")
-        reporter.write_line(f"graders judged by {len(EVERYWHERE) + len(ON_ONE)} bad agents: {counts}")

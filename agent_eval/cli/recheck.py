@@ -13,6 +13,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import planned_from, source_record
 from agent_eval.measure.summary import Tally
 from agent_eval.trials.recheck import Recheck
+from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.run import RunOptions, run as run_trials
 from agent_eval.trials.recording import FinishedTrial
 
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         plan_facts={"kind": "recheck", "source": source_record(reader), "source_sealed": reader.sealed},
         before_seal=recheck.write_changes,
     )
+    prepare_process()
     display = _NotingDisplay(args, planned.planned, recheck)
     result = run_trials(recheck, planned, options, display, Tally)
     display.close()

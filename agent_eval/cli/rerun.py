@@ -20,6 +20,7 @@ from agent_eval.grade.evaluator import evaluator_record
 from agent_eval.grade.regrade import source_record
 from agent_eval.records.plan import PlannedRun, planned_numbers
 from agent_eval.records.problems import InvalidInput, Problem
+from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.run import RunOptions
 
 _FROZEN = ("cases", "trials", "task_seed", "limits", "subject")
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     then = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False), rest)
     if reader.plan["task_seed"] is not None and hasattr(then, "seed"):
         then.seed = str(reader.plan["task_seed"])
+    prepare_process()
     planned = consumer.plan(then)
     _check_frozen(reader, name, planned, required=args.unrun)
     facts = {"kind": "rerun", "chosen": chosen, "source": source_record(reader), "source_sealed": reader.sealed}

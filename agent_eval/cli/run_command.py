@@ -20,6 +20,7 @@ from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput, Problem
 from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
 from agent_eval.report.visible_text import count
+from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.run import RunOptions, RunResult, run as run_trials
 from agent_eval.trials.recording import FinishedTrial
 from agent_eval.trials.selection import parse_shard, shard_of
@@ -38,6 +39,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
         code = mode(args)
         if code is not None:
             return code
+    prepare_process()
     refuse_credentials([name, *argv], args.allow_credential_shape)
     facts: dict[str, object] = {}
     shard = None if args.shard is None else parse_shard(args.shard, os.environ)

@@ -24,6 +24,7 @@ from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.scratch import Scratch
+from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.execution import TrialRun
 from agent_eval.trials.identity import IdentityTracker
@@ -61,6 +62,7 @@ def _answer(request: dict) -> dict[str, object]:
 
 
 def _run_trial(consumer: object, planned: PlannedRun, request: dict) -> dict[str, object]:
+    prepare_process()
     case = next(case for case in planned.cases if case.id == request["case_id"])
     with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
         path = place.subfolder("evidence")

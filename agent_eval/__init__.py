@@ -24,6 +24,8 @@ _PUBLIC = {
     "Judgment": "agent_eval.records.judgment",
     "Verdict": "agent_eval.records.judgment",
     "TrialEvidence": "agent_eval.grade.trial_evidence",
+    "RetainedTrial": "agent_eval.evidence.reader",
+    "EvidenceReader": "agent_eval.evidence.reader",
     "ReportState": "agent_eval.records.outcome",
     "StopReason": "agent_eval.records.outcome",
     # what runs
@@ -35,6 +37,7 @@ _PUBLIC = {
     "Services": "agent_eval.trials.consumer",
     "TrialContext": "agent_eval.trials.consumer",
     "TrialResult": "agent_eval.trials.consumer",
+    "TrialFolder": "agent_eval.evidence.writer",
 }
 """Public name -> module. Rooms with many names are public as modules below."""
 

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 from agent_eval import Command, InvalidInput, Judgment, Outcome, PlannedRun, TrialContext, TrialEvidence, TrialResult, limits_from, plan
 
-from . import catalog, judging, proof, recheck, subject, trial
+from . import adapter_options, catalog, judging, proof, recheck, subject, trial
 
 
 class CoreAgent:
@@ -27,6 +27,7 @@ class CoreAgent:
         agent.add_argument("--transport", choices=("binary", "fixture"), default="binary", help="how the agent is reached (default: binary)")
         agent.add_argument("--fixture-binary", metavar="PROGRAM", help="with --transport fixture: the program before an agent library")
         agent.add_argument("--pass-env", action="append", default=[], metavar="NAME", help="environment variable to pass on; its value is never written")
+        adapter_options.add_arguments(parser)
         tasks = parser.add_argument_group("tasks")
         tasks.add_argument("--baseline", action="store_true", help="all eight scenarios (the default)")
         tasks.add_argument("--case", action="append", default=[], metavar="NAME", help=f"one of {', '.join(catalog.BASELINE)}, or NAME@VARIANT; several times")
@@ -37,7 +38,7 @@ class CoreAgent:
     def plan(self, args: argparse.Namespace) -> PlannedRun:
         """Validate everything, ask the agent for its contract, prove own scenarios, draw the variants."""
         limits, trials, problems = limits_from(args, plan.DEFAULT_AGENT_TIMEOUT_S, plan.MAX_AGENT_TIMEOUT_S)
-        problems += subject.transport_problems(args)
+        problems += subject.transport_problems(args) + adapter_options.option_problems(args)
         seed = catalog.DEFAULT_SEED
         try:
             seed = catalog.read_seed(args.seed)
@@ -47,7 +48,16 @@ class CoreAgent:
         problems += found
         if problems:
             raise InvalidInput(problems)
-        agent = subject.find_subject(args, os.environ)
+        source = None
+        if args.adapter is not None:
+            # Real agents bring a server and its client along: imported for them alone.
+            from . import adapter_subject
+
+            solutions = {name: scenario.data["solution"] for name, scenario in scenarios.items()}
+            agent = adapter_subject.find_subject(args, limits, solutions, os.environ)
+            source = agent.source
+        else:
+            agent = subject.find_subject(args, os.environ)
         own = [scenario for scenario in scenarios.values() if not scenario.folder.startswith(catalog.FOLDER + os.sep)]
         proof.prove(own)
         pass_names = tuple(dict.fromkeys(args.pass_env))
@@ -58,12 +68,16 @@ class CoreAgent:
             task_seed=seed,
             pass_names=pass_names,
             identity_files=agent.identity_files,
+            replayed={} if source is None else source.drawings(),
         )
+        cases = catalog.planned_cases(scenarios, wanted, seed, agent.scripted)
+        if source is not None and (problems := source.case_problems(cases)):
+            raise InvalidInput(problems)
         notes = (*agent.notes(pass_names, os.environ), *(f"scenario {scenario.name}: its solution passes, doing nothing fails" for scenario in own))
         if args.seed == "random":
             notes += (f"task seed: {seed}",)
         return PlannedRun(
-            cases=catalog.planned_cases(scenarios, wanted, seed, agent.scripted),
+            cases=cases,
             trials=trials,
             limits=limits,
             task_seed=seed,
@@ -72,6 +86,14 @@ class CoreAgent:
             notes=notes,
             private=material,
         )
+
+    def list_items(self, kind: str) -> list[tuple[str, str]]:
+        """For ``list cases`` and ``list adapters``: names, each with one line."""
+        if kind == "adapters":
+            from .adapter import load
+
+            return [(row["name"], row["line"]) for row in load.listing()]
+        return []
 
     def run_trial(self, trial_context: TrialContext) -> Generator[Command, Outcome, TrialResult]:
         """One trial of the agent."""

@@ -79,7 +79,7 @@ class _Trial:
         self._retained = strict_json.parse_object(evidence.case_bytes)
         self._case = self._retained if criteria == "retained" else self._todays(find_case)
         self._transport = restore(evidence.plan["subject"]["transport"])
-        self._transcript = self._transport.transcript(evidence.read(self._transport.stream) or b"")
+        self._transcript = self._transport.transcript(evidence.read(self._transport.stream) or b"", self._record)
 
     def judgment(self) -> Judgment:
         """The verdict with every reason that holds."""
@@ -103,7 +103,8 @@ class _Trial:
                 failures.append(failure)
         checks = _aspects(checks) + checks + list(self._remarks())
         verdict = Verdict.FAIL if failures else Verdict.PASS
-        return Judgment(verdict, Basis.RECOMPUTED, tuple(failures), tuple(checks))
+        judgment = Judgment(verdict, Basis.RECOMPUTED, tuple(failures), tuple(checks))
+        return self._transport.amend(judgment, self._evidence, self._case)
 
     def _not_started(self, outcome: Outcome) -> Judgment:
         error = outcome.start_error
@@ -134,7 +135,7 @@ class _Trial:
                 raise NotAssessable(f"{file.path} as drawn again is not what the subject found")
         final = self._transcript.final
         sections: dict[str, object] = {
-            "grants": self._case["grants"],
+            "grants": self._transport.effective_grants(self._case["grants"], self._record),
             "events": list(self._transcript.events),
             "noise": [*self._transcript.noise, *self._stderr()],
             "changes": self._after["changes"],

@@ -31,12 +31,12 @@ from agent_eval import (
     strict_json,
 )
 
-from .events import Transcript, parse_events
 from .judging import judge
 from .realise import Trial, realise
 from .scenario import Scenario
 from .templates import render_value
 from .transports import Start, Task
+from .transports.native import NativeTransport
 from .trial import RunMaterial, run_trial
 
 PROOF_LIMITS = Limits(timeout_s=60.0)
@@ -142,20 +142,20 @@ class _Folder:
             return stream.read()
 
 
-@dataclass(frozen=True, slots=True)
-class _SolutionTransport:
+class _SolutionTransport(NativeTransport):
     """The program that performs a declared solution."""
 
-    script_path: str
     name = "binary"
-    stream = "events.jsonl"
+
+    def __init__(self, script_path: str) -> None:
+        super().__init__(_PROGRAM)
+        self._script_path = script_path
 
     def start(self, task: Task) -> Start:
-        argv = (sys.executable, "-I", "-S", "-B", _PROGRAM, self.script_path, task.workspace)
+        """The program with its script, in the workspace."""
+        argv = (sys.executable, "-I", "-S", "-B", _PROGRAM, self._script_path, task.workspace)
         return Start(argv, task.workspace)
 
-    def transcript(self, raw: bytes) -> Transcript:
-        return parse_events(raw)
-
     def to_json(self) -> dict[str, object]:
-        return {"name": "binary", "program": os.path.basename(_PROGRAM)}
+        """By the name of the program alone."""
+        return {"name": self.name, "program": os.path.basename(_PROGRAM)}

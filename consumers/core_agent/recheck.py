@@ -15,7 +15,7 @@ from agent_eval import Command, Outcome, Scratch, TrialContext, TrialEvidence, T
 from .hidden_check import run_hidden_check
 from .realise import Realised, Trial, lay_out, realise
 from .scenario import load_scenario
-from .transports import restore
+from .transports import MODEL_FILE, restore
 from .trial import AFTER_FILE, BEFORE_FILE, STDERR_FILE, TASK_FILE
 
 
@@ -46,13 +46,13 @@ def recheck_trial(
             else:
                 hidden_record = yield from run_hidden_check(context.folder, hidden, root, realised)
                 hidden_record["after_sha256"] = record["hidden_check"]["after_sha256"]
-    kept = {key: record[key] for key in ("revealed", "witness")}
+    kept = {key: record[key] for key in ("revealed", "witness", "adapter", "model", "restriction") if key in record}
     return TrialResult(outcome, record["identity"], {**kept, "hidden_check": hidden_record, "rechecked": True})
 
 
 def _carry_over(evidence: TrialEvidence, context: TrialContext) -> None:
-    stream = restore(evidence.plan["subject"]["transport"]).stream
-    for name in (TASK_FILE, BEFORE_FILE, AFTER_FILE, STDERR_FILE, stream):
+    transport = restore(evidence.plan["subject"]["transport"])
+    for name in dict.fromkeys((TASK_FILE, BEFORE_FILE, AFTER_FILE, STDERR_FILE, transport.stdout_name, transport.stream, MODEL_FILE)):
         data = evidence.read(name)
         if data is not None:
             context.folder.write(name, data)

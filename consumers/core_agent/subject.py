@@ -86,8 +86,8 @@ def find_subject(args: argparse.Namespace, environment: Mapping[str, str]) -> Su
     if fixture:
         program, selected_by = os.path.abspath(args.fixture_binary), "--fixture-binary"
     else:
-        program, selected_by = _select(args.binary, environment)
-    _check_program(program)
+        program, selected_by = select_binary(args.binary, environment)
+    check_program(program)
     contract = _probe(program, tuple(args.pass_env), lenient=fixture)
     if contract is not None:
         wanted = "fixture" if fixture else "binary"
@@ -100,7 +100,8 @@ def find_subject(args: argparse.Namespace, environment: Mapping[str, str]) -> Su
     return Subject(transport, program, selected_by, contract, _identity_files(program, contract, environment))
 
 
-def _select(binary: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+def select_binary(binary: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The program and what selected it. Raises ``InvalidInput`` when nothing did."""
     if binary is not None:
         return os.path.abspath(binary), "--binary"
     if environment.get(BINARY_VARIABLE):
@@ -114,7 +115,8 @@ def _select(binary: str | None, environment: Mapping[str, str]) -> tuple[str, st
     )
 
 
-def _check_program(program: str) -> None:
+def check_program(program: str) -> None:
+    """Raise ``InvalidInput`` for what cannot be a program."""
     if "\0" in program or not os.path.lexists(program):
         raise InvalidInput.one(program, "does not exist", "give the path of the agent's program")
     if not os.path.exists(program):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agent_eval import (
     Command,
@@ -30,7 +30,7 @@ from .contract import CONTRACT
 from .hidden_check import run_hidden_check
 from .realise import Realised, Trial, lay_out, realise
 from .scenario import HiddenCheck
-from .transports import Task, Transport
+from .transports import Start, Task, Transport
 from .witness import MAX_SOCKET_PATH_BYTES, Witness
 
 TASK_FILE = "task.json"
@@ -44,7 +44,7 @@ class RunMaterial:
     """What the trials of a run share, held in memory: a subject that rewrites the sources on disk changes nothing.
 
     ``hidden`` is by scenario name. ``identity_files`` are looked at before and after each trial. ``draw`` makes a trial's
-    secrets; only the proof of a scenario draws them beforehand.
+    secrets; only the proof of a scenario draws them beforehand. ``replayed`` are drawings by ``CASE/NNN``.
     """
 
     transport: Transport
@@ -54,15 +54,21 @@ class RunMaterial:
     pass_names: tuple[str, ...] = ()
     identity_files: tuple[identity.IdentityFile, ...] = ()
     draw: Callable[[str], Trial] = Trial.drawn
+    replayed: Mapping[str, Trial] = field(default_factory=dict)
+
+    def drawing(self, trial: TrialContext, witness_path: str) -> Trial:
+        """A new drawing, or the recorded one of a trial that is replayed: recorded answers hold its nonces."""
+        recorded = self.replayed.get(f"{trial.case.id}/{trial.number:03d}")
+        return self.draw(witness_path) if recorded is None else Trial(recorded.scenario_seed, None, witness_path)
 
 
 def run_trial(trial: TrialContext, material: RunMaterial) -> Generator[Command, Outcome, TrialResult]:
     """One trial; the generator that the harness drives."""
     case = strict_json.parse_object(trial.case.data)
     if "witness" not in case:
-        return (yield from _conduct(trial, material, case, material.draw(""), None))
+        return (yield from _conduct(trial, material, case, material.drawing(trial, ""), None))
     with _socket_folder(trial.scratch) as folder:
-        drawing = material.draw(os.path.join(folder.path, "witness"))
+        drawing = material.drawing(trial, os.path.join(folder.path, "witness"))
         witness = Witness(drawing.witness_path, realise(case, drawing).witness_rules)
         try:
             trial.services.add(witness.fileno(), witness.serve)
@@ -87,12 +93,18 @@ def _conduct(
     lay_out(realised.files, root)
     before = workspace.snapshot(root)
     trial.folder.write(BEFORE_FILE, strict_json.canonical(before.to_json()) + b"\n")
-    command = _subject_command(trial, material, case, realised, root)
+    task = _task(trial, material, case, realised, root)
+    start = material.transport.start(task)
     looked, reused = trial.identity.look(material.identity_files)
-    outcome = yield command
+    for argv in start.before:
+        yield _command(material, task, replace(start, argv=argv, stdin_bytes=None), None)
+    outcome = yield _command(material, task, start, trial.folder.path)
     if witness is not None:
         witness.serve()
     _adopt_streams(trial, material, outcome)
+    extra = material.transport.finish(task, outcome, trial.folder)
+    if outcome.stop_reason is not StopReason.INTERRUPTED and material.transport.wants_control(extra):
+        yield from _control_trial(trial, material, task, extra)
     look_again, _ = trial.identity.look(material.identity_files)
     after_sha256 = _keep_after_state(trial, root, before)
     hidden_record = None
@@ -106,6 +118,7 @@ def _conduct(
         "revealed": revealed(drawing, realised),
         "witness": None if witness is None else {"calls": witness.calls, "unrecorded": witness.unrecorded},
         "hidden_check": hidden_record,
+        **extra,
     }
     return TrialResult(outcome, {"before": looked, "after": look_again, "reused": reused}, record)
 
@@ -118,9 +131,7 @@ def revealed(drawing: Trial, realised: Realised) -> dict[str, object]:
     return {**drawing.to_json(), **values}
 
 
-def _subject_command(
-    trial: TrialContext, material: RunMaterial, case: Mapping[str, object], realised: Realised, root: str
-) -> Command:
+def _task(trial: TrialContext, material: RunMaterial, case: Mapping[str, object], realised: Realised, root: str) -> Task:
     document = {
         "contract": CONTRACT,
         "task_id": os.urandom(8).hex(),
@@ -134,8 +145,21 @@ def _subject_command(
     task_path = os.path.join(trial.scratch.subfolder("task"), TASK_FILE)
     with open(task_path, "xb") as stream:
         stream.write(data)
-    task = Task(document, task_path, root, trial.scratch.subfolder("home"), trial.scratch.subfolder("tmp"))
-    start = material.transport.start(task)
+    return Task(
+        document=document,
+        task_path=task_path,
+        workspace=root,
+        home=trial.scratch.subfolder("home"),
+        tmpdir=trial.scratch.subfolder("tmp"),
+        scenario=str(case["scenario"]),
+        values=realised.values,
+        witness_rules=realised.witness_rules,
+        trial=f"{trial.case.id}/{trial.number:03d}",
+    )
+
+
+def _command(material: RunMaterial, task: Task, start: Start, folder: str | None) -> Command:
+    """The subject's command; without ``folder`` its output is not kept."""
     limits = material.limits
     return Command(
         argv=start.argv,
@@ -144,10 +168,24 @@ def _subject_command(
         timeout_s=limits.timeout_s,
         max_output_bytes=limits.max_output_bytes,
         grace_s=limits.grace_s,
-        stdout_path=os.path.join(trial.folder.path, material.transport.stream),
-        stderr_path=os.path.join(trial.folder.path, STDERR_FILE),
+        stdout_path=None if folder is None else os.path.join(folder, material.transport.stdout_name),
+        stderr_path=None if folder is None else os.path.join(folder, STDERR_FILE),
         stdin_bytes=start.stdin_bytes,
     )
+
+
+def _control_trial(
+    trial: TrialContext, material: RunMaterial, task: Task, record: dict[str, object]
+) -> Generator[Command, Outcome, None]:
+    """The same agent in folders of its own, asked for what was not granted. It is no planned trial and is not judged."""
+    names = {name: trial.scratch.subfolder(f"control-{name}") for name in ("workspace", "home", "tmp", "task")}
+    control = replace(
+        task, workspace=names["workspace"], home=names["home"], tmpdir=names["tmp"], task_path=os.path.join(names["task"], TASK_FILE)
+    )
+    start = material.transport.control_start(control)
+    for argv in (*start.before, start.argv):
+        yield _command(material, control, replace(start, argv=argv), None)
+    material.transport.control_end(control, record)
 
 
 def _sampling_seed(task_seed: int, case_id: str, number: int) -> int:
@@ -156,7 +194,7 @@ def _sampling_seed(task_seed: int, case_id: str, number: int) -> int:
 
 
 def _adopt_streams(trial: TrialContext, material: RunMaterial, outcome: Outcome) -> None:
-    for name, stream in ((material.transport.stream, outcome.stdout), (STDERR_FILE, outcome.stderr)):
+    for name, stream in ((material.transport.stdout_name, outcome.stdout), (STDERR_FILE, outcome.stderr)):
         if stream.sha256 is not None and stream.write_error is None:
             trial.folder.adopt(name, stream.sha256)
 

@@ -45,13 +45,13 @@ class Launch:
 
 def prepare(
     adapter: Adapter, place: Place, grants: Grants, *, binary: str, package_root: str, instruction: str, model: str,
-    origin: str, api_key: str | None, timeout_s: float, launcher: Sequence[str] = (),
+    origin: str, timeout_s: float, launcher: Sequence[str] = (),
 ) -> Launch:
     """Write the adapter's files and give its argument lists."""
     values: dict[str, object] = {
         "bin": binary, "pkg_root": package_root, "workspace": place.workspace, "home": place.home,
         "tmpdir": place.tmpdir, "prompt": f"{instruction.rstrip()}\n\n{adapter.execution.closing}", "model": model,
-        "origin": origin, "base_url": f"{origin}/v1", "api_key": api_key or DUMMY_KEY, "tools_args": grants.arguments,
+        "origin": origin, "base_url": f"{origin}/v1", "api_key": DUMMY_KEY, "tools_args": grants.arguments,
         "tools_granted": grants.real, "tools_denied": grants.denied,
         "tools_denied_map": dict.fromkeys(grants.denied, adapter.tools.deny_value), "timeout_s": max(1, int(timeout_s)),
         "events_file": os.path.join(place.private, "events-file"),

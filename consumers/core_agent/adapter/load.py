@@ -21,6 +21,11 @@ def names() -> list[str]:
 
 
 def load(choice: str) -> Adapter:
+    """The adapter alone: see :func:`load_with_bytes`."""
+    return load_with_bytes(choice)[0]
+
+
+def load_with_bytes(choice: str) -> tuple[Adapter, bytes]:
     """The shipped adapter of that name, or the one in the file at that path.
 
     A choice with a slash or that ends in ``.json`` is a path. Raises :class:`InvalidInput`
@@ -37,28 +42,22 @@ def load(choice: str) -> Adapter:
     return _read(os.path.join(FOLDER, f"{choice}.json"))
 
 
-def _read(path: str) -> Adapter:
+def _read(path: str) -> tuple[Adapter, bytes]:
     name = os.path.basename(path)
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_ADAPTER_BYTES + 1)
     except OSError as error:
         raise InvalidInput.one("--adapter", f"{path}: {error.strerror}", "give an adapter's name or a readable file") from None
-    return read_adapter(data, name)
+    return read_adapter(data, name), data
 
 
-def listing() -> list[dict[str, object]]:
-    """One row per shipped adapter, for ``list adapters``."""
+def listing() -> list[dict[str, str]]:
+    """A row for each shipped adapter, for ``list adapters``."""
     rows = []
     for name in names():
         adapter = load(name)
-        rows.append({
-            "name": adapter.name,
-            "tried_version": adapter.tried_version,
-            "tried_on": adapter.tried_on,
-            "model_api": str(adapter.model_api),
-            "exact": adapter.tools.exact,
-            "exit_trusted": adapter.outcome.exit_trusted,
-            "about": adapter.about,
-        })
+        tried = f"tried with {adapter.tried_version} on {adapter.tried_on}" if adapter.tried_version else "not tried"
+        tools = "exact tool list" if adapter.tools.exact else "tools cannot be withheld"
+        rows.append({"name": adapter.name, "line": f"{tried}; {adapter.model_api}; {tools}. {adapter.about}"})
     return rows

@@ -84,6 +84,7 @@ class _Worker:
         self.adapter = adapter
         self.result = Mapped()
         self.tool_of: dict[str, str] = {}
+        self.calls: Counter[str] = Counter()
         self.done: set[tuple[str, str]] = set()
         self.usage: tuple[dict[str, object], int] | None = None
         self.pieces: list[str] = []
@@ -184,7 +185,7 @@ class _Worker:
         if emit in (Emit.TOOL_CALL, Emit.DENIED):
             return self._call(emit, values)
         if emit is Emit.TOOL_RESULT:
-            return _result(values)
+            return _result(self._key(values.get("id", ABSENT), new=False), values)
         if emit is Emit.ERROR:
             kind = flat_text(values.get("kind", ABSENT)) or "agent"
             return {"type": "error", "kind": kind, "text": flat_text(values["text"])}
@@ -204,8 +205,7 @@ class _Worker:
         return {"type": "message", "text": text, **({} if role is ABSENT else {"role": role})}
 
     def _call(self, emit: Emit, values: dict[str, object]) -> dict[str, object]:
-        identity = values.get("id", ABSENT)
-        key = "" if identity is ABSENT else str(identity)
+        key = self._key(values.get("id", ABSENT), new=emit is Emit.TOOL_CALL)
         name = values.get("name", ABSENT)
         native = self.tool_of.get(key, "") if name is ABSENT or name is None else str(name)
         if emit is Emit.TOOL_CALL:
@@ -221,6 +221,14 @@ class _Worker:
             arguments = values.get("args", ABSENT)
             made["arguments"] = {} if arguments is ABSENT or arguments is None else arguments
         return made
+
+    def _key(self, identity: object, *, new: bool) -> str:
+        """The call's id. Some models use one again in every turn: a later call of that id gets a number."""
+        plain = "" if identity is ABSENT else str(identity)
+        if new:
+            self.calls[plain] += 1
+        count = self.calls[plain]
+        return plain if count <= 1 else f"{plain}#{count}"
 
     def _flush(self) -> None:
         """Pieces of one message become that message as soon as something else comes."""
@@ -247,9 +255,8 @@ class _Worker:
         return self.result
 
 
-def _result(values: dict[str, object]) -> dict[str, object]:
+def _result(key: str, values: dict[str, object]) -> dict[str, object]:
     error, stated, code = (values.get(name, ABSENT) for name in ("error", "ok", "exit_code"))
-    identity = values.get("id", ABSENT)
     exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
     good = _truth(stated)
     if good is None:
@@ -260,7 +267,7 @@ def _result(values: dict[str, object]) -> dict[str, object]:
     output = flat_text(values.get("output", ABSENT))
     return {
         "type": "tool_result",
-        "id": "" if identity is ABSENT else str(identity),
+        "id": key,
         "ok": good and exit_code in (None, 0),
         "exit_code": exit_code,
         "output": output,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 FORMAT = "agent-adapter/1"
@@ -171,7 +171,7 @@ class OutcomeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One agent CLI. ``document`` is the JSON it was read from, ``sha256`` of its bytes."""
+    """One agent CLI. ``model`` is the model's name where none is given; ``sha256`` is of the file's bytes."""
 
     name: str
     about: str
@@ -180,6 +180,7 @@ class Adapter:
     execution: Execution
     identity: IdentitySpec
     model_api: ModelApi
+    model: str
     retry_bounded: bool
     tools: ToolSpec
     events: EventSpec
@@ -189,4 +190,3 @@ class Adapter:
     max_model_requests: int | None
     daemons: tuple[str, ...]
     sha256: str
-    document: Mapping[str, object] = field(repr=False)

@@ -137,7 +137,8 @@ def value_of(source: object, event: object, element: object = ABSENT) -> object:
         return inner
     if form == "first":
         values = (value_of(item, event, element) for item in inner)
-        return next((value for value in values if value is not ABSENT and value is not None), ABSENT)
+        # An empty text says nothing where another field says more.
+        return next((value for value in values if value is not ABSENT and value not in (None, "")), ABSENT)
     if form == "object":
         values = {key: value_of(item, event, element) for key, item in inner.items()}
         return {key: item for key, item in values.items() if item is not ABSENT}

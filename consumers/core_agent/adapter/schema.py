@@ -73,6 +73,7 @@ def read_adapter(data: bytes, name: str) -> Adapter:
         execution=_execution(top.section("exec")),
         identity=_identity(top.section("identity")),
         model_api=ModelApi(top.choice("model_api", [str(api) for api in ModelApi])),
+        model=top.text("model", "scripted-model"),
         retry_bounded=_retry(top),
         tools=_tools(top.section("tools")),
         events=_events(top.section("events")),
@@ -82,7 +83,6 @@ def read_adapter(data: bytes, name: str) -> Adapter:
         max_model_requests=_requests(top),
         daemons=_leaks(top),
         sha256=hashlib.sha256(data).hexdigest(),
-        document=document,
     )
     _finish(top)
     if problems:

@@ -24,7 +24,7 @@ TRIAL_NAMES: Mapping[str, str] = {
     "model": "the model's name",
     "base_url": "the model boundary with /v1, the base that OpenAI clients want",
     "origin": "the model boundary without /v1",
-    "api_key": "a dummy key, or the one passed by name",
+    "api_key": "a dummy key: the boundary adds the real one",
     "tools_args": "arguments that enforce the grants (spliced)",
     "tools_granted": "real names of granted tools (a list)",
     "tools_denied": "real names of tools that are not granted (a list)",

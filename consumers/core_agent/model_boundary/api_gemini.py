@@ -84,7 +84,7 @@ read_body = read_event
 
 
 def write_body(reply: Reply, request: Request) -> dict[str, object]:
-    """A whole response; streamed, it is one chunk."""
+    """A response that is not streamed."""
     parts: list[dict[str, object]] = [{"text": reply.text}] if reply.text else []
     parts += [{"functionCall": {"name": call.name, "args": call.arguments}} for call in reply.calls]
     given, made = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
@@ -95,7 +95,11 @@ def write_body(reply: Reply, request: Request) -> dict[str, object]:
 
 def write_events(reply: Reply, request: Request) -> list[bytes]:
     """The chunks of a streamed response."""
-    return [b"data: " + json.dumps(write_body(reply, request)).encode() + b"\r\n\r\n"]
+    whole = write_body(reply, request)
+    candidate = dicts(whole["candidates"])[0]
+    first = {**whole, "candidates": [{key: value for key, value in candidate.items() if key != "finishReason"}]}
+    last = {**whole, "candidates": [{**candidate, "content": {"role": "model", "parts": [{"text": ""}]}}]}
+    return [b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in (first, last)]
 
 
 def error_body(status: int, message: str) -> dict[str, object]:

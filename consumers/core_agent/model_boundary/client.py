@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from agent_eval import InvalidInput
 
-from .policy import Policy
-
 START_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 20.0
 MAX_BODY_BYTES = 64 << 20
@@ -63,22 +61,25 @@ class ModelBoundary:
         """The process id of the boundary."""
         return self._process.pid
 
-    def open(self, *, folder: str, mode: str, api: str, max_requests: int, redact: list[str] | None = None,
+    def address(self) -> Address:
+        """A new address, with a secret of its own; nothing answers there before :meth:`open`."""
+        secret = secrets.token_urlsafe(18)
+        return Address(f"http://127.0.0.1:{self.port}/{secret}", secret, self.port)
+
+    def open(self, address: Address, *, folder: str, mode: str, api: str, max_requests: int, redact: list[str] | None = None,
              base_url: str | None = None, key: str | None = None, policy: dict[str, object] | None = None,
-             replay_folder: str | None = None) -> Address:
-        """Take on a trial; its record goes to ``folder`` (private, outside the evidence).
+             replay_folder: str | None = None) -> None:
+        """Take on a trial at ``address``; its record goes to ``folder`` (private, outside the evidence).
 
         Raises :class:`BoundaryLost`, or :class:`InvalidInput` when the boundary refuses the request.
         """
-        secret = secrets.token_urlsafe(18)
         answer = self._ask({
-            "op": "open", "secret": secret, "folder": folder, "mode": mode, "api": api, "max_requests": max_requests,
+            "op": "open", "secret": address.secret, "folder": folder, "mode": mode, "api": api, "max_requests": max_requests,
             "max_body_bytes": MAX_BODY_BYTES, "redact": redact or [], "base_url": base_url, "key": key,
             "policy": policy, "replay_folder": replay_folder,
         })
         if not answer["ok"]:
             raise InvalidInput.one("model boundary", str(answer["error"]))
-        return Address(f"http://127.0.0.1:{self.port}/{secret}", secret, self.port)
 
     def close_trial(self, address: Address) -> dict[str, object]:
         """End a trial: its record is complete when this returns. Raises :class:`BoundaryLost`."""
@@ -119,8 +120,3 @@ class ModelBoundary:
             self._process.kill()
             self._process.wait()
 
-
-def checked_policy(value: dict[str, object]) -> dict[str, object]:
-    """``value``, after it was read as a policy, so that a wrong one is found before anything runs."""
-    Policy.from_json(value)
-    return value

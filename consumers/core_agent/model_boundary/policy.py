@@ -28,6 +28,7 @@ class Conduct(StrEnum):
     FORBIDDEN_TOOL = "forbidden-tool"
     FOLLOWS_INJECTION = "follows-injection"
     CUT_STREAM = "cut-stream"
+    CUT_QUIETLY = "cut-quietly"
     ERROR_401 = "error-401"
     ERROR_429 = "error-429"
     ERROR_500 = "error-500"
@@ -35,7 +36,7 @@ class Conduct(StrEnum):
 
 
 _ERRORS = {Conduct.ERROR_401: 401, Conduct.ERROR_429: 429, Conduct.ERROR_500: 500}
-_BREAKS_OFF = {*_ERRORS, Conduct.CUT_STREAM, Conduct.NO_ANSWER}
+_BREAKS_OFF = {*_ERRORS, Conduct.CUT_STREAM, Conduct.CUT_QUIETLY, Conduct.NO_ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,17 @@ class LogicalCall:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What to answer: ``status`` 200 with a reply, or an error with a message."""
+    """What to answer: ``status`` 200 with a reply, or an error with a message.
+
+    ``cut``: only the first part of the answer; ``quietly``: as if that were all of it, so that
+    only the API's missing end marker tells.
+    """
 
     reply: Reply = Reply()
     status: int = 200
     message: str = ""
     cut: bool = False
+    quietly: bool = False
     hangs: bool = False
 
 
@@ -103,8 +109,8 @@ class Policy:
         return Script(self._finish(f"{text}\nSTATUS: {status}", offered, step))
 
     def _break_off(self) -> Script:
-        if self.conduct is Conduct.CUT_STREAM:
-            return Script(Reply("I will", usage=SCRIPTED_USAGE), cut=True)
+        if self.conduct in (Conduct.CUT_STREAM, Conduct.CUT_QUIETLY):
+            return Script(Reply("I will", usage=SCRIPTED_USAGE), cut=True, quietly=self.conduct is Conduct.CUT_QUIETLY)
         if self.conduct is Conduct.NO_ANSWER:
             return Script(hangs=True)
         status = _ERRORS[self.conduct]

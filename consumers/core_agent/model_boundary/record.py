@@ -128,6 +128,7 @@ class Line:
     operation: str
     method: str
     path: str
+    credential: int = 1
     started_at: str = field(default_factory=clock.now_at)
     started_s: float = field(default_factory=time.monotonic)
     first_byte_s: float | None = None
@@ -173,7 +174,7 @@ class TrialRecord:
         finish = line.finish or (reply.finish if reply else None)
         value: dict[str, object] = {
             "n": line.number, "api": line.api, "operation": line.operation, "method": line.method, "path": line.path,
-            "started_at": line.started_at, "first_byte_s": _rounded(line.first_byte_s),
+            "credential": line.credential, "started_at": line.started_at, "first_byte_s": _rounded(line.first_byte_s),
             "wall_s": _rounded(time.monotonic() - line.started_s), "status": line.status, "content_type": line.content_type,
             "request": line.request, "response": line.response, "finish": str(finish) if finish else None,
             "fault": line.fault, "drift": line.drift,

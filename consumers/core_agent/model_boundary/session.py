@@ -18,15 +18,8 @@ from .record import MAX_PARSED_BYTES, BodyFile, Line, ReplyReader, TrialRecord
 from .redact import Redactor
 from .replay import Replay
 from .routes import APIS, Route, route
-from .upstream import (
-    Connection,
-    Pool,
-    Service,
-    Unreachable,
-    ask,
-    ask_streaming,
-    request_head,
-)
+from .service import Service
+from .upstream import Connection, Pool, Unreachable, ask, ask_streaming, request_head
 
 _SECRET_FIELDS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie")
 _SECRET_QUERY = frozenset({"key", "api_key", "api-key", "access_token", "token"})
@@ -69,15 +62,21 @@ class Session:
     policy: Policy | None = None
     numbers: int = 0
     generated: int = 0
+    credentials: dict[tuple[str, ...], int] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def line(self, head: wire.Head, path: str, query: str) -> tuple[Line, Route]:
         """Number the exchange and note what it authorised itself with, so that it is never written."""
-        self.record.redactor.add(_secrets(head, query))
+        secrets = _secrets(head, query)
+        self.record.redactor.add(secrets)
         found = route(head.first[0], path, self.api)
         self.numbers += 1
         shown = path + ("?" + _safe_query(query) if query else "")
-        return Line(self.numbers, found.api, found.operation, head.first[0], shown), found
+        line = Line(self.numbers, found.api, found.operation, head.first[0], shown)
+        # Which credential in the order of their first use, never the credential: an agent that changes it shows.
+        key = tuple(secrets)
+        line.credential = self.credentials.setdefault(key, len(self.credentials) + 1)
+        return line, found
 
 
 def _secrets(head: wire.Head, query: str) -> list[str]:
@@ -356,14 +355,13 @@ class Exchange:
         elif conversation.stream or self.route.streams:
             await self._stream(script, api.write_events(script.reply, conversation))
         else:
-            await self._whole(200, api.write_body(script.reply, conversation))
+            await self._whole(200, api.write_body(script.reply, conversation), cut=script.cut)
 
     async def _stream(self, script: Script, events: list[bytes]) -> None:
         self._begin(200, "text/event-stream", [("content-type", "text/event-stream"), ("cache-control", "no-cache")], None)
         for event in events[:1] if script.cut else events:
             await self._piece(event, framed=True)
-        if script.cut:
-            self.line.finish = Finish.CUT
+        if script.cut and not script.quietly:
             self.line.fault = "cut"
             await self._drop()
             return
@@ -391,11 +389,15 @@ class Exchange:
         if self._reply is not None:
             self._reply.feed(piece)
 
-    async def _whole(self, status: int, body: object) -> None:
+    async def _whole(self, status: int, body: object, *, cut: bool = False) -> None:
         data = json.dumps(body).encode()
         self._begin(status, "application/json", [("content-type", "application/json")], len(data))
-        if self.head.first[0] != "HEAD":
-            await self._piece(data, framed=False)
+        if self.head.first[0] == "HEAD":
+            return
+        await self._piece(data[: len(data) // 2] if cut else data, framed=False)
+        if cut:
+            self.line.fault = "cut"
+            await self._drop()
 
     async def _fail(self, status: int, message: str, *, fault: str | None, finish: Finish) -> None:
         """An error in the API's own form."""

@@ -126,7 +126,7 @@ def _keep(args: argparse.Namespace, record: dict, incumbent: EvidenceReader, can
     writer = new_directory(args.output)
     try:
         writer.write_plan(own_plan)
-        writer.write(COMPARISON, strict_json.pretty(record))
+        writer.write(COMPARISON, strict_json.canonical(record) + b"\n")
         for folder in (layout.CASES, layout.TRIALS):
             # A comparison has neither, and an empty folder is one that no manifest names.
             os.rmdir(os.path.join(writer.path, folder))

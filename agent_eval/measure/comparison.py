@@ -17,7 +17,7 @@ Rules, each with its reason:
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_eval.measure.domain import OutOfDomain, count, level
@@ -93,8 +93,10 @@ class CaseCounts:
         """Trials with a verdict on the subject."""
         return self.passed + self.failed
 
-    def __add__(self, other: CaseCounts) -> CaseCounts:
-        return CaseCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+    @classmethod
+    def total(cls, several: Sequence[CaseCounts]) -> CaseCounts:
+        """The sums over several cases, for totals of trials only: no rate may be taken from them."""
+        return cls(*(sum(getattr(one, name) for one in several) for name in cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,15 +94,18 @@ def side(plan: Mapping[str, object], seal: str | None) -> dict[str, object]:
 
 
 def _totals(counted: list[CaseCounts], k: int) -> dict[str, object]:
-    total = sum(counted, CaseCounts())
     reliability = None
     if k > 0:
+        judged = [(one.judged, one.passed) for one in counted]
+        # Ten thousand cases have few distinct counts.
+        able = {(n, c): pass_at_k(n, c, k) for n, c in set(judged)}
+        reliable = {(n, c): pass_hat_k(n, c, k) for n, c in set(judged)}
         reliability = {
             "k": k,
-            "pass_at_k": mean_over_cases(pass_at_k(one.judged, one.passed, k) for one in counted),
-            "pass_hat_k": mean_over_cases(pass_hat_k(one.judged, one.passed, k) for one in counted),
+            "pass_at_k": mean_over_cases(able[one] for one in judged),
+            "pass_hat_k": mean_over_cases(reliable[one] for one in judged),
         }
-    return {"trials": _counts(total), "reliability": reliability}
+    return {"trials": _counts(CaseCounts.total(counted)), "reliability": reliability}
 
 
 def _counts(counts: CaseCounts) -> dict[str, int]:

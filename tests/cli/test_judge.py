@@ -61,7 +61,7 @@ def test_required_lower_bounds_decide_the_exit_code(run_py, files) -> None:
 
 
 def test_refusals_are_one_line_each_and_exit_two(run_py, files, tmp_path: pathlib.Path) -> None:
-    labels, verdicts, _ = files
+    labels, _, _ = files
     one_class = write_rows(tmp_path / "one.jsonl", [{"id": "i1", "label": 1}, {"id": "i2", "label": 1}])
     of_two = write_rows(tmp_path / "two.jsonl", [{"id": "i1", "verdict": 1}, {"id": "i2", "verdict": 0.5}])
     done = run_py("judge", "--labels", one_class, "--verdicts", of_two)

@@ -10,7 +10,7 @@ from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput
-from agent_eval.report.inspect_log import inspect_log
+from agent_eval.report.inspect_log import inspect_log, inspect_log_name
 from agent_eval.report.visible_text import escape, size
 
 _SUFFIX = ".json"
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("directory", metavar="DIR", help="evidence of a run, or @last")
     parser.add_argument("--format", choices=("inspect",), required=True, help="inspect: an Inspect AI log")
-    parser.add_argument("-o", "--output", metavar="FILE.json", help="the log (default: DIR's name with .inspect.json)")
+    parser.add_argument("-o", "--output", metavar="FILE.json", help="the log (default: a name in the current folder that Inspect's viewer lists)")
     parser.add_argument("--unsealed", action="store_true", help="use the finished trials of an unsealed directory")
     parser.add_argument("--force", action="store_true", help="replace the file when it exists")
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the evidence, then write the log."""
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
-    target = args.output or f"{os.path.basename(reader.path)}.inspect.json"
+    target = args.output or inspect_log_name(reader.plan)
     if not target.endswith(_SUFFIX):
         # Inspect chooses its reader by the name.
         raise InvalidInput.one(target, f"does not end in {_SUFFIX}", "Inspect reads such a log only under that name")

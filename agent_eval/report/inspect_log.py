@@ -9,6 +9,7 @@ the run, in a sample's metadata for the trial.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,13 @@ def inspect_log(reader: EvidenceReader, summary: Mapping | None = None) -> bytes
     if log["status"] == "error":
         log["error"] = _error("some planned trials have no verdict")
     return json.dumps(log, ensure_ascii=True, allow_nan=False, indent=1).encode("ascii") + b"\n"
+
+
+def inspect_log_name(plan: Mapping) -> str:
+    """A file name under which Inspect's viewer lists the log: it takes ``.json`` only with a time in front."""
+    time = re.sub("[^0-9T-]", "-", str(plan.get("created_at"))[:19])
+    task, run = (re.sub("[^A-Za-z0-9-]+", "-", str(plan.get(key)))[:60] for key in ("consumer", "run_id"))
+    return f"{time}_{task}_{run.rpartition('-')[2]}.json"
 
 
 def _status(run: RunRecords) -> str:

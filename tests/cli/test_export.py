@@ -16,11 +16,12 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, RUN, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=60)
 
 
-def test_the_log_goes_into_the_current_folder_under_the_runs_name(tmp_path: Path) -> None:
+def test_the_log_goes_into_the_current_folder_under_a_name_that_inspect_lists(tmp_path: Path) -> None:
     mixed(tmp_path / "e")
     found = run("export", "e", "--format", "inspect", cwd=tmp_path)
-    assert found.returncode == 0 and found.stdout.startswith(f"Inspect log: {tmp_path}/e.inspect.json (")
-    log = json.loads((tmp_path / "e.inspect.json").read_text())
+    name = "2026-11-30T14-03-58_core-agent_synthetic.json"
+    assert found.returncode == 0 and found.stdout.startswith(f"Inspect log: {tmp_path}/{name} (")
+    log = json.loads((tmp_path / name).read_text())
     assert log["version"] == 2 and len(log["samples"]) == 11
 
 

@@ -20,7 +20,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records import strict_json
 from agent_eval.records.problems import EvidenceFault, InvalidInput
 from agent_eval.report.attestation import statement
-from agent_eval.report.inspect_log import inspect_log
+from agent_eval.report.inspect_log import inspect_log, inspect_log_name
 from agent_eval.report.junit import junit_xml
 from agent_eval.report.markdown import code, markdown_summary
 from tests.report.synthetic import BINARY_SHA256, Directory, judgment, large, mixed, outcome
@@ -264,7 +264,8 @@ def inspect_python() -> str | None:
 
 READ_BACK = """
 import json, sys
-from inspect_ai.log import read_eval_log, read_eval_log_sample_summaries, write_eval_log
+from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_sample_summaries, write_eval_log
+listed = [info.task for info in list_eval_logs(sys.argv[3])]
 log = read_eval_log(sys.argv[1])
 write_eval_log(log, sys.argv[2])
 again = read_eval_log(sys.argv[2])
@@ -273,7 +274,7 @@ print(json.dumps({
     "status": log.status, "samples": [[s.id, s.epoch, s.scores and s.scores["verdict"].value, s.error and s.error.message] for s in log.samples],
     "metrics": {name: metric.value for name, metric in log.results.scores[0].metrics.items()},
     "tools": [m.tool_calls[0].function for m in log.samples[0].messages if m.role == "assistant" and m.tool_calls],
-    "again": len(again.samples), "summaries": len(summaries),
+    "again": len(again.samples), "listed": listed, "summaries": len(summaries),
 }))
 """
 
@@ -288,14 +289,22 @@ def test_inspect_reads_the_export_back(tmp_path: Path) -> None:
     made.trial("a", 2, judgment("fail", "timeout"), outcome(stop_reason="output-limit"))
     made.trial("b", 1, judgment("void", cause="model-service"), files={"stdout.bin": HOSTILE.encode("utf-8", "replace")})
     made.seal()
-    (tmp_path / "log.json").write_bytes(inspect_log(reader(made.path)))
-    found = subprocess.run([python, "-c", READ_BACK, tmp_path / "log.json", tmp_path / "again.eval"], capture_output=True, text=True, timeout=120)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = folder / inspect_log_name(made.plan)
+    log.write_bytes(inspect_log(reader(made.path)))
+    found = subprocess.run([python, "-c", READ_BACK, log, tmp_path / "again.eval", folder], capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     value = json.loads(found.stdout)
     assert value == {
         "status": "error", "samples": [["a", 1, "C", None], ["a", 2, "I", None], ["b", 1, None, "model-service"]],
-        "metrics": {"passed_of_planned": 0.25, "passed_of_judged": 0.5}, "tools": ["read"], "again": 3, "summaries": 3,
+        "metrics": {"passed_of_planned": 0.25, "passed_of_judged": 0.5}, "tools": ["read"], "again": 3, "listed": ["core-agent"], "summaries": 3,
     }  # fmt: skip
+
+
+def test_the_name_of_a_log_stays_in_its_folder_whatever_the_plan_says() -> None:
+    plan = {"created_at": "../../etc/passwd", "consumer": "../a/b\n", "run_id": "/x/../y\u202e"}
+    assert "/" not in inspect_log_name(plan) and inspect_log_name(plan).isprintable()
 
 
 @pytest.mark.parametrize("make", [junit_xml, markdown_summary, statement, inspect_log])

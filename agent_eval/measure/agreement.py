@@ -132,7 +132,7 @@ def rogan_gladen_se(tp: int, fn: int, tn: int, fp: int, pos: int, m: int) -> flo
     """Delta-method standard error of rogan_gladen with all three terms; domain as there.
 
     sqrt(p(1-p)/m + theta^2 TPR(1-TPR)/n1 + (1-theta)^2 TNR(1-TNR)/n0) / J, theta unclipped. Leaving out the first term, as a public
-    package does by holding the observed rate fixed, covered 42 % at a nominal 95 % (METHODS 7).
+    package does by holding the observed rate fixed, covered 42 % at a nominal 95 %.
     """
     parts = _corrected(tp, fn, tn, fp, pos, m)
     variance = (

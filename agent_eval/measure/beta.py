@@ -3,7 +3,7 @@
 Owns: I_x(a, b) with both tails, the binomial point probability, and quantiles from either tail.
 Does not own: intervals and tests built on them (`intervals`, `exact`, `multiplicity`).
 
-Three traps of the usual implementations were measured, and are why this is not ten lines (METHODS 10.4):
+Three traps of the usual implementations were measured, and are why this is not ten lines:
 a front factor from `lgamma` differences loses 1e-10 at n = 1e5 (here: Loader 2000, saddle point with the
 deviation given exactly); the continued fraction of Numerical Recipes cancels near x = 1 (here: DiDonato and
 Morris 1992, TOMS 708 BFRAC, positive terms on the side it is used); and 1 - p loses the small tail (here: both

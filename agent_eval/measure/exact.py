@@ -5,7 +5,7 @@ about 1e-15 there, where integers would take a second at n = 1e5).
 Does not own: alpha and its spending over looks (`multiplicity`), nor how outcomes are paired (`comparison`).
 
 Mid-p and chi-square versions are left out on purpose: neither keeps its level. A fixed-n test may be read once for
-each declared look; twenty undeclared looks at 0.05 gave 14 % false positives (METHODS 10.8).
+each declared look; twenty undeclared looks at 0.05 gave 14 % false positives.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: Clopper-Pearson (two- and one-sided), Wilson, Jeffreys, best belief, Newcombe paired and unpaired, Hoeffding,
 empirical Bernstein, the normal quantile they use.
-Does not own: which interval a verdict rests on. House rule (METHODS 10.6): a gate uses Clopper-Pearson, whose
+Does not own: which interval a verdict rests on. House rule: a gate uses Clopper-Pearson, whose
 coverage is guaranteed; reports may show Wilson. No interval here may be used on counts pooled over trials of the
 same case: trials of one case are not independent draws of cases.
 
@@ -14,28 +14,38 @@ a trial there is no interval, not [0, 1].
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from statistics import NormalDist
 
 from agent_eval.measure.beta import beta_quantile, beta_quantile_upper
 from agent_eval.measure.domain import OutOfDomain, count, count_of, level, positive
 
-_NORMAL = NormalDist()
 Interval = tuple[float, float]
 
 
 def norm_ppf(p: float) -> float:
     """Standard normal quantile (Wichura 1988, AS 241). Domain 0 < p < 1, else OutOfDomain; about 16 digits."""
-    return _NORMAL.inv_cdf(level("p", p))
+    return _normal_quantile(level("p", p))
+
+
+def _normal_quantile(p: float) -> float:
+    # Imported when first needed: it brings in half of the number types, and a run that prints one interval starts faster.
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(p)
 
 
 def tail(conf: float) -> float:
     """(1 - conf)/2 of the decimal literal of `conf`: binary 1 - 0.95 is not 0.05."""
-    return float((1 - Decimal(repr(level("conf", conf)))) / 2)
+    return _complement(conf, 2)
+
+
+def _complement(conf: float, parts: int) -> float:
+    from decimal import Decimal
+
+    return float((1 - Decimal(repr(level("conf", conf)))) / parts)
 
 
 def _z(conf: float) -> float:
-    return -_NORMAL.inv_cdf(tail(conf))
+    return -_normal_quantile(tail(conf))
 
 
 def clopper_pearson(c: int, n: int, conf: float = 0.95) -> Interval:
@@ -64,7 +74,7 @@ def clopper_pearson_upper_one_sided(c: int, n: int, conf: float = 0.95) -> float
 
 
 def _one_tail(conf: float) -> float:
-    return float(1 - Decimal(repr(level("conf", conf))))
+    return _complement(conf, 1)
 
 
 def _exact_lower(c: int, n: int, alpha: float) -> float:
@@ -174,7 +184,7 @@ def best_belief(successes: int, failures: int, eps: float = 0.05) -> float:
     """The eps-quantile of Beta(1 + successes, 1 + failures): the lower bound by which RQGM ranks (arXiv:2606.26294).
 
     Domain: integer counts of at least 0 (0 and 0 give eps), 0 < eps < 1. For ranking candidates with different n.
-    Not for acceptance: for equal n it only compares counts, and promotes on one more success (METHODS 3.2).
+    Not for acceptance: for equal n it only compares counts, and promotes on one more success.
     """
     s, f = count("successes", successes), count("failures", failures)
     return beta_quantile(level("eps", eps), s + 1, f + 1)

@@ -1,6 +1,6 @@
 """Which labels should a person look at again? A review queue, never a new label.
 
-Owns: the three signals of METHODS 9, the noise estimate, and what noise does to a score near the top.
+Owns: three signals of a wrong label, the noise estimate, and what noise does to a score near the top.
 Does not own: relabelling. A relabel is a person's decision and a new revision of the benchmark; the old one stays.
 
 Signals: every strong system fails the item (and, weaker, at least one does); two or more independent graders agree

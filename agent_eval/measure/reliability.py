@@ -64,7 +64,7 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
 def mean_over_cases(estimates: Iterable[float]) -> float | None:
     """Unweighted mean of per-case estimates, the only suite value that pass@k and pass^k have; None for no case.
 
-    Every case weighs the same however many trials it had (METHODS 8); the uncertainty is that of cases, not of
+    Every case weighs the same however many trials it had; the uncertainty is that of cases, not of
     trials. Raises OutOfDomain for a value outside [0, 1].
     """
     values = [probability("an estimate", value) for value in estimates]

@@ -30,7 +30,7 @@ def test_both_ways_of_computing_agree_at_the_border() -> None:
 
 
 def evalue_beyond(wins: int, losses: int) -> float:
-    """2 I_1/2(l+1, w+1) / ((n+1) P(X = w)), the form that is used beyond the integers (METHODS 10.8)."""
+    """2 I_1/2(l+1, w+1) / ((n+1) P(X = w)), the form that is used beyond the integers."""
     n = wins + losses
     below = betainc_tails(losses + 1, wins + 1, 0.5).lower
     return float(2 * Fraction(below) * 2**n / ((n + 1) * math.comb(n, wins)))

@@ -10,25 +10,23 @@ from agent_eval.records import strict_json
 from agent_eval.records.problems import InvalidInput
 
 MAX_FILE_BYTES = 64 << 20
-MAX_TOTAL_BYTES = 512 << 20
+MAX_TOTAL_BYTES = 4 << 30
 
 
-def read_sources(paths: list[str]) -> list[Source]:
+def read_sources(paths: list[str]) -> Iterator[Source]:
     """One source per file, or per line with a `text` in a .jsonl file.
 
     Bytes that are not UTF-8 are replaced: what is searched may be anything. Raises InvalidInput for a path that is not
-    there, a file over 64 MiB, or more than 512 MiB in all: what was not searched must not count as clean.
+    there, a file over 64 MiB, or more than 4 GiB in all: what was not searched must not count as clean.
     """
-    sources: list[Source] = []
     total = 0
     for path in paths:
         for file in _files(path):
             data = _read(file)
             total += len(data)
             if total > MAX_TOTAL_BYTES:
-                raise InvalidInput.one("--against", f"more than {MAX_TOTAL_BYTES >> 20} MiB in all", "search in parts")
-            sources += _documents(file, data)
-    return sources
+                raise InvalidInput.one("--against", f"more than {MAX_TOTAL_BYTES >> 30} GiB in all", "search in parts")
+            yield from _documents(file, data)
 
 
 def _files(path: str) -> Iterator[str]:

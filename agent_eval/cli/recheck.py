@@ -7,15 +7,16 @@ import sys
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_output_options
-from agent_eval.cli.run_command import Display, finish
+from agent_eval.cli.run_display import Display, finish
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import planned_from, source_record
 from agent_eval.measure.summary import Tally
-from agent_eval.trials.recheck import Recheck
 from agent_eval.supervise.process import prepare_process
-from agent_eval.trials.run import RunOptions, run as run_trials
+from agent_eval.trials.recheck import Recheck
 from agent_eval.trials.recording import FinishedTrial
+from agent_eval.trials.run import RunOptions
+from agent_eval.trials.run import run as run_trials
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

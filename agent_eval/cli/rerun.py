@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import CommandParser, add_output_options, job_count
-from agent_eval.cli.run_command import parse, run_and_print
+from agent_eval.cli.run_command import parse
+from agent_eval.cli.run_display import run_and_print
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader, RetainedTrial

@@ -1,29 +1,22 @@
-"""The command of a consumer: options, plan, run, closing lines.
+"""The command of a consumer: its options, what its command line may not hold, and what it would do.
 
-Owns what every consumer's command does the same way. It knows no consumer.
+Owns what every consumer's command does the same way before a trial runs. It knows no consumer, and it
+imports what runs trials only when there is something to run: ``--help`` stays fast.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_run_options
-from agent_eval.measure.summary import Tally
-from agent_eval.records import credentials
 from agent_eval.records.exit_codes import ExitCode
-from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput, Problem
-from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
-from agent_eval.report.visible_text import count
-from agent_eval.supervise.process import prepare_process
-from agent_eval.trials.run import RunOptions, RunResult, run as run_trials
-from agent_eval.trials.recording import FinishedTrial
-from agent_eval.trials.selection import parse_shard, shard_of
+
+if TYPE_CHECKING:
+    from agent_eval.records.plan import PlannedRun
 
 
 def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
@@ -39,8 +32,14 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
         code = mode(args)
         if code is not None:
             return code
+    from agent_eval.supervise.process import prepare_process
+
     prepare_process()
     refuse_credentials([name, *argv], args.allow_credential_shape)
+    from agent_eval.cli.run_display import run_and_print
+    from agent_eval.trials.run import RunOptions
+    from agent_eval.trials.selection import parse_shard, shard_of
+
     facts: dict[str, object] = {}
     shard = None if args.shard is None else parse_shard(args.shard, os.environ)
     executor = None if args.executor is None else make_executor(args.executor)
@@ -79,17 +78,6 @@ def common_options(name: str, args: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def run_and_print(consumer: object, planned: PlannedRun, options: RunOptions, args: argparse.Namespace) -> int:
-    """Run the trials, show progress, print the result; returns the exit code."""
-    for note in planned.notes:
-        print(escape(note), file=sys.stderr)
-    chosen = (options.plan_facts or {}).get("chosen")
-    display = Display(args, planned.planned if chosen is None else sum(map(len, chosen.values())))
-    result = run_trials(consumer, planned, options, display, Tally)
-    display.close()
-    return finish(result, args)
-
-
 def make_executor(text: str) -> object:
     """The executor that ``MODULE:FACTORY`` makes. Raises ``InvalidInput`` when it makes none."""
     import concurrent.futures
@@ -108,6 +96,8 @@ def make_executor(text: str) -> object:
 
 def refuse_credentials(argv: list[str], allowed: list[str]) -> None:
     """Refuse a command line that carries something shaped like a credential: it would be kept in the plan."""
+    from agent_eval.records import credentials
+
     problems = []
     for index, argument in enumerate(argv):
         place = f"argv[{index}]"
@@ -121,6 +111,8 @@ def refuse_credentials(argv: list[str], allowed: list[str]) -> None:
 
 def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace, facts: dict[str, object]) -> None:
     """What a run would do."""
+    from agent_eval.report.visible_text import count, escape
+
     for note in planned.notes:
         print(escape(note))
     limits = planned.limits
@@ -132,51 +124,3 @@ def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace, facts: 
     for case in planned.cases:
         print(f"  {case.id}: {escape(case.scope)}")
     print("dry run: nothing was run and nothing was written")
-
-
-class Display:
-    """Shows a run's progress on stderr."""
-
-    def __init__(self, args: argparse.Namespace, planned: int) -> None:
-        self._progress = Progress(sys.stderr, planned, args.color, args.quiet)
-        live = not args.quiet and sys.stderr.isatty()
-        self.tick: Callable[[], None] | None = self._progress.tick if live else None
-
-    def begun(self, path: str, plan: dict) -> None:
-        """The plan is on disk."""
-
-    def started(self, case_id: str, number: int) -> None:
-        """A trial starts."""
-        self._progress.started(case_id, number)
-
-    def finished(self, trial: FinishedTrial) -> None:
-        """A trial is recorded."""
-        judgment = trial.judgment
-        reasons = judgment.reasons if judgment.cause is None else tuple(dict.fromkeys((judgment.cause, *judgment.reasons)))
-        wall_s = None if trial.outcome is None else trial.outcome.wall_s
-        if trial.kept_scratch is not None:
-            print(f"{trial.case_id}/{trial.number:03d}: kept {trial.kept_scratch}", file=sys.stderr)
-        self._progress.finished(trial.case_id, trial.number, judgment.verdict.value, reasons, wall_s)
-
-    def close(self) -> None:
-        """Take the live line away."""
-        self._progress.close()
-
-
-def finish(result: RunResult, args: argparse.Namespace) -> int:
-    """Print the results of a run; returns its exit code."""
-    summary = result.summary
-    code = ExitCode(summary["exit_code"])
-    interrupted = summary["interrupted_by_signal"] is not None
-    for fault in result.faults:
-        print(f"error: {escape(str(fault))}", file=sys.stderr)
-    if result.seal is None and not interrupted:
-        code = ExitCode.EVIDENCE
-    if args.json:
-        print(json.dumps({**summary, "exit_code": int(code), "path": result.path, "seal": result.seal}, sort_keys=True))
-        return code
-    rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
-    print(summary_table(result.plan, summary, rows))
-    print()
-    print(closing_lines(summary["verdict"], result.path, result.seal, code))
-    return code

@@ -23,8 +23,8 @@ from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput
 from agent_eval.supervise.command import Command
-from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.process import prepare_process
+from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.execution import TrialRun
 from agent_eval.trials.identity import IdentityTracker

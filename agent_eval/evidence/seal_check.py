@@ -36,7 +36,7 @@ class Witness:
         seen_fixed = 0
         for folder, files in _by_trial(root):
             if folder is None:
-                (name, entry), digest = files[0], _digest(files[0][1])
+                name, digest = files[0][0], _digest(files[0][1])
                 if name in self._fixed:
                     seen_fixed += 1
                 known = digest if name in _GROWING or name.startswith(f"{layout.PARTS}/") else self._fixed.get(name)

@@ -23,8 +23,8 @@ from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.interrupt import Interrupt
-from agent_eval.trials.scheduler import Scheduler
 from agent_eval.trials.recording import FinishedTrial, RunState
+from agent_eval.trials.scheduler import Scheduler
 from agent_eval.trials.trial import TrialTask
 
 if TYPE_CHECKING:

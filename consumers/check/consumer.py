@@ -6,13 +6,17 @@ is the library's owner check.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-from collections.abc import Generator
+from typing import TYPE_CHECKING
 
-from agent_eval import Command, InvalidInput, Judgment, Outcome, PlannedRun, Problem, TrialContext, TrialEvidence, TrialResult
-from agent_eval import limits_from, owner_check, plan
+import agent_eval  # its names are loaded when they are used: --help needs none of them
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Generator
+
+    from agent_eval import Command, Judgment, Outcome, PlannedRun, TrialContext, TrialEvidence, TrialResult
 
 EXAMPLE = {
     "id": "domain-result",
@@ -46,25 +50,25 @@ class Check:
             with open(args.init, "x", encoding="ascii") as stream:
                 stream.write(json.dumps(EXAMPLE, indent=1) + "\n")
         except OSError as error:
-            raise InvalidInput.one(args.init, f"cannot be written ({error.strerror})", "name a new file") from None
+            raise agent_eval.InvalidInput.one(args.init, f"cannot be written ({error.strerror})", "name a new file") from None
         print(f"{args.init}: an example case; edit it, then: run.py check --case {args.init} --dry-run")
         return 0
 
     def plan(self, args: argparse.Namespace) -> PlannedRun:
         """Read every case; refuse them all together with every problem."""
-        limits, trials, problems = limits_from(args, plan.DEFAULT_CHECKER_TIMEOUT_S, plan.MAX_CHECKER_TIMEOUT_S)
+        limits, trials, problems = agent_eval.limits_from(args, agent_eval.plan.DEFAULT_CHECKER_TIMEOUT_S, agent_eval.plan.MAX_CHECKER_TIMEOUT_S)
         if not args.case:
-            problems.append(Problem("--case", "missing", "give a case file; run.py check --init FILE writes an example"))
+            problems.append(agent_eval.Problem("--case", "missing", "give a case file; run.py check --init FILE writes an example"))
         pairs = []
         for path in args.case:
-            planned, case, found = owner_check.read_case_file(os.path.abspath(path), tuple(args.allow_credential_shape))
+            planned, case, found = agent_eval.owner_check.read_case_file(os.path.abspath(path), tuple(args.allow_credential_shape))
             problems += found
             if planned is not None and case is not None:
                 pairs.append((planned, case))
-        problems += owner_check.duplicate_ids([planned for planned, _ in pairs])
+        problems += agent_eval.owner_check.duplicate_ids([planned for planned, _ in pairs])
         if problems:
-            raise InvalidInput(problems)
-        return owner_check.plan_checks(pairs, trials, limits, args.timeout is not None)
+            raise agent_eval.InvalidInput(problems)
+        return agent_eval.owner_check.plan_checks(pairs, trials, limits, args.timeout is not None)
 
     def run_trial(self, trial: TrialContext) -> Generator[Command, Outcome, TrialResult]:
         """The library's owner check."""
@@ -72,7 +76,7 @@ class Check:
 
     def judge(self, evidence: TrialEvidence, criteria: str) -> Judgment:
         """The library's verdict on a checker; ``criteria`` makes no difference, the case is the owner's."""
-        return owner_check.judge(evidence)
+        return agent_eval.owner_check.judge(evidence)
 
 
 CONSUMER = Check()

@@ -1,0 +1,76 @@
+"""Running planned trials in front of a person: progress, results, closing lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+
+from agent_eval.measure.summary import Tally
+from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.plan import PlannedRun
+from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
+from agent_eval.trials.consumer import Consumer
+from agent_eval.trials.recording import FinishedTrial
+from agent_eval.trials.run import RunOptions, RunResult
+from agent_eval.trials.run import run as run_trials
+
+
+def run_and_print(consumer: Consumer, planned: PlannedRun, options: RunOptions, args: argparse.Namespace) -> int:
+    """Run the trials, show progress, print the result; returns the exit code."""
+    for note in planned.notes:
+        print(escape(note), file=sys.stderr)
+    chosen = (options.plan_facts or {}).get("chosen")
+    display = Display(args, planned.planned if chosen is None else sum(map(len, chosen.values())))
+    result = run_trials(consumer, planned, options, display, Tally)
+    display.close()
+    return finish(result, args)
+
+
+class Display:
+    """Shows a run's progress on stderr."""
+
+    def __init__(self, args: argparse.Namespace, planned: int) -> None:
+        self._progress = Progress(sys.stderr, planned, args.color, args.quiet)
+        live = not args.quiet and sys.stderr.isatty()
+        self.tick: Callable[[], None] | None = self._progress.tick if live else None
+
+    def begun(self, path: str, plan: dict) -> None:
+        """The plan is on disk."""
+
+    def started(self, case_id: str, number: int) -> None:
+        """A trial starts."""
+        self._progress.started(case_id, number)
+
+    def finished(self, trial: FinishedTrial) -> None:
+        """A trial is recorded."""
+        judgment = trial.judgment
+        reasons = judgment.reasons if judgment.cause is None else tuple(dict.fromkeys((judgment.cause, *judgment.reasons)))
+        wall_s = None if trial.outcome is None else trial.outcome.wall_s
+        if trial.kept_scratch is not None:
+            print(f"{trial.case_id}/{trial.number:03d}: kept {trial.kept_scratch}", file=sys.stderr)
+        self._progress.finished(trial.case_id, trial.number, judgment.verdict.value, reasons, wall_s)
+
+    def close(self) -> None:
+        """Take the live line away."""
+        self._progress.close()
+
+
+def finish(result: RunResult, args: argparse.Namespace) -> int:
+    """Print the results of a run; returns its exit code."""
+    summary = result.summary
+    code = ExitCode(summary["exit_code"])
+    interrupted = summary["interrupted_by_signal"] is not None
+    for fault in result.faults:
+        print(f"error: {escape(str(fault))}", file=sys.stderr)
+    if result.seal is None and not interrupted:
+        code = ExitCode.EVIDENCE
+    if args.json:
+        print(json.dumps({**summary, "exit_code": int(code), "path": result.path, "seal": result.seal}, sort_keys=True))
+        return code
+    rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
+    print(summary_table(result.plan, summary, rows))
+    print()
+    print(closing_lines(summary["verdict"], result.path, result.seal, code))
+    return code

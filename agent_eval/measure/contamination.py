@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_eval.measure.intervals import clopper_pearson, newcombe_diff_unpaired
-from agent_eval.measure.text_overlap import boilerplate, canaries, holds_words, ngram_length, ngrams, normalise
+from agent_eval.measure.text_overlap import boilerplate, canaries, holds_words, known_ngrams, ngram_length, ngrams, normalise
 
 FORMAT = "agent-eval/audit-contamination/1"
 CONFIDENCE = 0.95
@@ -76,51 +76,71 @@ def audit_contamination(
     the n-gram length in words; by default the rule of ngram_length. n-grams in more than ten sources (items and
     documents together) are boilerplate and ignored, except that a whole item found is always reported.
     """
-    documents = list(sources)
     texts = [normalise(item.text) for item in items]
     length = n or ngram_length(len(text.split()) for text in texts)
-    found = [_Found() for _ in items]
     own = own_canaries.union(*(canaries(item.text) for item in items))
-    canary_sightings = _find_canaries(documents, own)
-    _find_grams(texts, documents, length, found)
+    found = [_Found() for _ in items]
+    searched = _search(texts, sources, length)
+    _judge_grams(searched, length, found)
     _find_split_overlap(items, texts, found)
     for item, result in zip(items, found, strict=True):
         if cutoff is not None and item.created is not None and item.created < cutoff:
             result.add(Level.POSSIBLE, "date", "", f"created {item.created}, before the cutoff {cutoff}")
-    return _record(items, found, length, len(documents), canary_sightings, cutoff)
+    seen = [{"source": one.name, "guid": guid, "own": guid in own} for one in searched.documents for guid in one.canaries]
+    return _record(items, found, length, len(searched.documents), seen, cutoff)
 
 
-def _find_canaries(documents: Sequence[Source], own: frozenset[str]) -> list[dict[str, object]]:
-    return [
-        {"source": document.name, "guid": guid, "own": guid in own}
-        for document in documents
-        for guid in sorted(canaries(document.text))
-    ]
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What is kept of a document that was searched: the items' n-grams in it, the items that it holds whole."""
+
+    name: str
+    grams: set[str]
+    whole: set[int]
+    canaries: list[str]
 
 
-def _find_grams(texts: Sequence[str], documents: Sequence[Source], n: int, found: Sequence[_Found]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    item_grams: list[set[str]]
+    documents: list[_Document]
+
+
+def _search(texts: Sequence[str], sources: Iterable[Source], n: int) -> _Searched:
+    """Look through every document once; a corpus may be larger than memory, so only what matches is kept."""
     item_grams = [ngrams(text.split(), n) for text in texts]
-    wanted = set().union(*item_grams)
-    short = {gram for gram in wanted if gram.count(" ") < n - 1}
-    lengths = {n, *(gram.count(" ") + 1 for gram in short)}
-    # Grams of documents are kept only where an item has them: a corpus is larger than a suite.
-    flat = [normalise(document.text) for document in documents]
-    document_grams = [
-        set().union(*(wanted.intersection(ngrams(text.split(), size)) for size in lengths)) for text in flat
-    ]
-    common = boilerplate([*item_grams, *document_grams])
-    for text, grams, result in zip(texts, item_grams, found, strict=True):
-        for document, held, whole in zip(documents, document_grams, flat, strict=True):
-            shared = grams & held
+    holders: dict[str, list[int]] = {}
+    for index, grams in enumerate(item_grams):
+        for gram in grams:
+            holders.setdefault(gram, []).append(index)
+    sizes = {n, *(gram.count(" ") + 1 for gram in holders)}
+    documents = []
+    for source in sources:
+        text = normalise(source.text)
+        words = text.split()
+        grams = set().union(*(known_ngrams(words, size, holders.keys()) for size in sizes))
+        sharing = {index for gram in grams for index in holders[gram]}
+        whole = {index for index in sharing if holds_words(text, texts[index])}
+        documents.append(_Document(source.name, grams, whole, sorted(canaries(source.text))))
+    return _Searched(item_grams, documents)
+
+
+def _judge_grams(searched: _Searched, n: int, found: Sequence[_Found]) -> None:
+    common = boilerplate([*searched.item_grams, *(document.grams for document in searched.documents)])
+    matching = [document for document in searched.documents if document.grams]
+    for index, (grams, result) in enumerate(zip(searched.item_grams, found, strict=True)):
+        short = all(gram.count(" ") < n - 1 for gram in grams)
+        for document in matching:
+            shared = grams & document.grams
             result.ignored += len(shared & common)
-            if shared and len(text.split()) >= n and holds_words(whole, text):
+            if index in document.whole and not short:
                 result.add(Level.CONFIRMED, "whole-text", document.name, "the whole item")
             elif shared - common:
                 _add_shared(result, document.name, sorted(shared - common), short)
 
 
-def _add_shared(result: _Found, source: str, shared: list[str], short: set[str]) -> None:
-    if shared[0] in short:
+def _add_shared(result: _Found, source: str, shared: list[str], short: bool) -> None:
+    if short:
         result.add(Level.CONFIRMED, "whole-text", source, f"the whole short item: {shared[0]!r}")
         return
     shown = "; ".join(repr(gram) for gram in shared[:_MAX_SHOWN])

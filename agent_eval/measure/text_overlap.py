@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 LONGEST = 13
 SHORTEST = 8
@@ -24,11 +24,18 @@ def normalise(text: str) -> str:
     become equal.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    if folded.isascii():
-        kept = re.sub(r"[^0-9a-z]+", " ", folded)
-    else:
-        kept = "".join(character if unicodedata.category(character)[0] in "LMN" else " " for character in folded)
-    return " ".join(kept.split())
+    return " ".join(folded.translate(_KEPT).split())
+
+
+class _Kept(dict[int, int]):
+    """Character to itself, or to a space when it is neither letter, mark nor number; each looked up once."""
+
+    def __missing__(self, code: int) -> int:
+        kept = self[code] = code if unicodedata.category(chr(code))[0] in "LMN" else ord(" ")
+        return kept
+
+
+_KEPT = _Kept()
 
 
 def ngram_length(lengths: Iterable[int]) -> int:
@@ -46,6 +53,14 @@ def ngrams(words: Sequence[str], n: int) -> set[str]:
     if len(words) < n:
         return {" ".join(words)}
     return {" ".join(words[start : start + n]) for start in range(len(words) - n + 1)}
+
+
+def known_ngrams(words: Sequence[str], n: int, wanted: Set[str]) -> set[str]:
+    """Those n-grams of `words` that are in `wanted`, without holding the others: a document may be of any length."""
+    if len(words) < n:
+        return {" ".join(words)} & wanted
+    grams = (" ".join(words[start : start + n]) for start in range(len(words) - n + 1))
+    return {gram for gram in grams if gram in wanted}
 
 
 def boilerplate(sources: Iterable[set[str]], limit: int = BOILERPLATE_SOURCES) -> set[str]:

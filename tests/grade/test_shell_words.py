@@ -1,0 +1,152 @@
+"""Command lines as words, and exit codes that cannot be trusted."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from agent_eval.grade.exit_masks import masks
+from agent_eval.grade.shell_words import Words, read_argv, read_line
+
+
+def is_check(words: Words) -> bool:
+    return words[:1] == ("pytest",) or words[:2] == ("npm", "test")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest -q",
+        "cd web && npm test",
+        "FOO='a b' pytest",
+        "timeout 60 env A=b nice -n 5 pytest -q",
+        "sh -c 'npm test'",
+        'bash -lc "cd x && pytest"',
+        "bash <<EOF\npytest\nEOF",
+        "uv run pytest -x",
+        "V=$(git describe --tags) npm test",
+        "pytest \\\n -q",
+        "(cd x; pytest)",
+        "if true; then pytest; fi",
+        "/usr/bin/env pytest",
+        "pytest 2>&1 >log",
+        "true # comment\npytest",
+        "sudo -u ci npm test",
+    ],
+)
+def test_lines_that_run_the_check(line: str) -> None:
+    assert any(map(is_check, read_line(line).counted)), read_line(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo pytest",
+        "echo 'npm test'; true",
+        "cat > x <<'EOF'\nnpm test\nEOF",
+        "git commit -m \"fix: don't run pytest (x)\"",
+        "echo $(pytest)",
+        "x=`npm test`",
+        "diff <(pytest) x",
+        "ls # pytest",
+        "grep -r 'npm test' .",
+        "echo ok > pytest",
+        "npm tests",
+        "pytester",
+    ],
+)
+def test_lines_that_do_not(line: str) -> None:
+    assert not any(map(is_check, read_line(line).counted)), read_line(line)
+
+
+@pytest.mark.parametrize("line", ["eval 'pytest'", "echo \"pytest", "$RUNNER pytest", "pytest() { true; }; pytest", "xargs pytest", "alias pytest=true"])
+def test_what_cannot_be_read_for_certain_is_kept_as_unclear_words(line: str) -> None:
+    read = read_line(line)
+    assert any("pytest" in word for word in read.unclear)
+
+
+def test_an_argument_array_is_taken_as_it_is() -> None:
+    assert read_argv(("echo", "pytest; true")).every == (("echo", "pytest; true"),)
+    assert read_argv(("sh", "-c", "pytest; true")).counted[-2:] == (("pytest",), ("true",))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest || true",
+        "pytest || :",
+        "pytest || echo failed",
+        "pytest >/dev/null 2>&1 || :",
+        "pytest; true",
+        "pytest; exit 0",
+        "pytest ; echo done",
+        "pytest\necho done",
+        "sh -c 'pytest; exit 0'",
+        "bash -c 'pytest' || true",
+        "set +e; pytest",
+        "set +e; pytest; rc=$?; exit $rc",
+        "pytest; rc=$?; cat log",
+        "pytest; rc=$?; exit $other",
+        "pytest | tee log",
+        "pytest |& cat",
+        "pytest &",
+        "pytest & wait",
+        "! pytest",
+        "if pytest; then echo ok; fi",
+        "while ! pytest; do sleep 1; done",
+        "for f in a b; do pytest $f; done",
+        "pytest && git push || true",
+        "trap 'exit 0' EXIT; pytest",
+        "npm test -- --passWithNoTests",
+        "npm test --if-present",
+        "bash <<EOF\npytest || true\nEOF",
+        "echo $(pytest)",
+        "(pytest; true)",
+        "{ pytest; } 2>&1 | tee x",
+        "pytest || exit 0",
+        "pytest || exit 256",
+        "timeout 5 pytest || true",
+    ],
+)
+def test_masked(line: str) -> None:
+    assert masks(read_line(line), is_check)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest",
+        "npm test 2>&1 > log",
+        "cd x && pytest",
+        "pytest && git push",
+        "pytest; exit $?",
+        "pytest; rc=$?; cat log; exit $rc",
+        "pytest || exit 1",
+        "pytest || false",
+        "set -o pipefail; pytest | tee log",
+        "set -euo pipefail\npytest | tee x\necho hi",
+        "bash -e -c 'pytest; echo'",
+        "bash -euo pipefail -c 'pytest | tee x'",
+        "ls || true; pytest",
+        "rm -f x; pytest",
+        "echo '|| true'; pytest -k 'a || b'",
+        "pytest # || true",
+        "pytest;",
+    ],
+)
+def test_not_masked(line: str) -> None:
+    assert masks(read_line(line), is_check) == []
+
+
+def test_no_line_breaks_the_reader_and_reading_is_quick() -> None:
+    pieces = ["$(", ")", "'", '"', "`", "\\", "\n", "<<E", "E", "a", "|", "&", ";", " ", "sh -c ", "(", "for ", "done", "{", "}", ">", "<(", "é", "\0"]
+    source = random.Random(7)
+    began = time.process_time()
+    for _ in range(5000):
+        line = "".join(source.choice(pieces) for _ in range(source.randrange(40)))
+        assert masks(read_line(line), is_check) is not None
+    assert read_line("$(" * 3000).unclear is not None
+    assert read_line("sh -c '" * 3000).unclear is not None
+    assert time.process_time() - began < 20.0

@@ -13,7 +13,7 @@ import struct
 import zlib
 
 from .findings import Comparison, Ledger, Place
-from .integrity import Folder
+from .integrity import MAX_KEPT_BYTES, Folder
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _RDS_STARTS = (b"X\n", b"A\n", b"B\n")      # XDR, ASCII and native binary serialization
@@ -29,6 +29,8 @@ def check_attachments(folder: Folder, ledger: Ledger) -> None:
         if data is not None:
             fault = fault_of(data)
             check.require(fault is None, Place(folder.path(role), what=fault or ""))
+        else:
+            check.notes.append(f"{folder.path(role)} was not looked into: it could not be read, or is larger than {MAX_KEPT_BYTES} bytes")
 
 
 def png_fault(data: bytes) -> str | None:

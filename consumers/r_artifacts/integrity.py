@@ -7,6 +7,7 @@ Does not look into the files; `attachments.py` and `tables.py` do.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -21,9 +22,12 @@ MANIFEST = "complete.json"
 SCHEMA, SCHEMA_VERSION = "airway-deseq2-artifacts", 1
 ROLES = ("counts", "sample_table", "size_factors", "normalized_counts", "results", "dispersions", "coefficients",
          "lfc_shrunken", "top_genes", "results_metadata", "summary", "figure", "dds", "session_info", "script")
+PARSED_ROLES = frozenset(ROLES) - {"figure", "dds", "session_info", "script"}
 MAX_KEPT_BYTES = 128 * 1024 * 1024      # of one file that is parsed
 MAX_HASHED_BYTES = 4 * 1024 * 1024 * 1024
 _MAX_ENTRIES = 20_000                   # of a folder that is listed
+_MAX_FILES = 1_000                      # that a manifest may declare
+_MAX_PATH = 1_024
 _CHUNK = 1 << 20
 _TIME = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z")
 
@@ -57,7 +61,7 @@ class Folder:
 
 
 def check_folder(root: str, ledger: Ledger) -> Folder | None:
-    """All integrity checks of one folder; None when there is no manifest to go by."""
+    """All integrity checks of one folder; None when there is no list of files to go by."""
     check = ledger.add(Comparison("manifest", f"{MANIFEST} is a complete {SCHEMA} manifest"))
     folder = Folder()
     try:
@@ -68,6 +72,8 @@ def check_folder(root: str, ledger: Ledger) -> Folder | None:
     if bom:
         ledger.accept(f"{MANIFEST}: a BOM")
     _check_manifest(folder, check, ledger)
+    if not folder.entries:
+        return None
     _check_roles(folder, ledger)
     safe = _check_paths(root, folder, ledger)
     present = _check_set(root, folder, safe, ledger)
@@ -110,6 +116,9 @@ def _read_entries(folder: Folder, reader: Reader) -> None:
     if not isinstance(files, list) or not files:
         reader.faults.append(("files", f"is {brief(files)}; it must be a list of files"))
         return
+    if len(files) > _MAX_FILES:
+        reader.faults.append(("files", f"declares {len(files)} files, more than {_MAX_FILES}"))
+        return
     for at, one in enumerate(files):
         where = f"files/{at}"
         if not isinstance(one, dict):
@@ -144,6 +153,8 @@ def path_fault(path: str) -> str | None:
         return "has a control character or a lone surrogate"
     if path.startswith("/"):
         return "is absolute"
+    if len(path) > _MAX_PATH:
+        return f"is longer than {_MAX_PATH} characters"
     if "\\" in path:
         return "has a backslash; the separator is /"
     if any(part in ("", ".", "..") for part in path.split("/")):
@@ -190,7 +201,7 @@ def _type_fault(root: str, path: str) -> str | None:
 def _check_set(root: str, folder: Folder, safe: list[Entry], ledger: Ledger) -> list[Entry]:
     check = ledger.add(Comparison("file-set", "nothing declared is missing, nothing is there undeclared"))
     declared = {entry.path for entry in folder.entries} | {MANIFEST}
-    found, complete = _walk(root, {os.path.dirname(path) for path in declared})
+    found, complete = _walk(root, {os.path.dirname(entry.path) for entry in safe})
     check.require(complete, Place("", what=f"more than {_MAX_ENTRIES} entries in the folder"))
     for path in sorted(found - declared):
         check.require(False, Place(path, what="is there and not declared in the manifest"))
@@ -230,10 +241,10 @@ def _walk(root: str, expected_folders: set[str]) -> tuple[set[str], bool]:
 
 def _check_digests(root: str, folder: Folder, present: list[Entry], ledger: Ledger) -> None:
     check = ledger.add(Comparison("file-digests", "size and sha256 of every declared file"))
-    parsed = {entry.path for role, entry in folder.by_role.items()}
+    wanted = {entry.path for entry in folder.by_role.values()}
     for entry in present:
         try:
-            size, digest, data = _hash(root, entry, keep=entry.path in parsed)
+            size, digest, data = _hash(root, entry, keep=entry.path in wanted)
         except UnsafeFile as error:
             check.require(False, Place(entry.path, what=str(error)))
             continue
@@ -241,6 +252,8 @@ def _check_digests(root: str, folder: Folder, present: list[Entry], ledger: Ledg
             check.require(digest == entry.sha256, Place(entry.path, digest, entry.sha256, column="sha256"))
         if data is not None and entry.role in folder.by_role:
             folder.data[entry.role] = data
+        elif entry.role in PARSED_ROLES:
+            check.require(False, Place(entry.path, what=f"has more than the {MAX_KEPT_BYTES} bytes that are read of a table"))
 
 
 def _open(root: str, path: str) -> int:
@@ -250,6 +263,8 @@ def _open(root: str, path: str) -> int:
     except FileNotFoundError as error:
         raise UnsafeFile("is missing") from error
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnsafeFile("is a symlink") from error
         raise UnsafeFile(f"cannot be opened: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -26,7 +26,7 @@ _SIDES = ("incumbent", "candidate")
 
 
 def comparison_sections(reader: EvidenceReader) -> Markup | None:
-    """The sections of a comparison; ``None`` for a directory that holds none. Raises :class:`EvidenceFault`."""
+    """The sections of a comparison; ``None`` where there is none. Raises :class:`EvidenceFault`."""
     data = reader.read(COMPARISON)
     if data is None:
         return None

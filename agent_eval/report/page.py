@@ -34,6 +34,14 @@ DATA_BUDGET_BYTES = 6_000_000
 MAX_TRIAL_BYTES = 120_000
 MAX_LISTED_TRIALS = 5_000
 _FAIL_WEIGHT = 3
+_SECTIONS = (
+    ("changes", "Before and after"),
+    ("results", "Cases"),
+    ("matrix", "Matrix"),
+    ("limits", "Limits"),
+    ("trials", "Trials"),
+    ("identities", "Identities"),
+)
 _FOLDER = Path(__file__).with_name("page_files")
 
 
@@ -56,7 +64,8 @@ def report_page(reader: EvidenceReader, summary: Mapping | None = None) -> bytes
         tag("title", title),
         tag("style", style),
     )
-    body = tag("body", _top(run), _main(reader, run, listed), *_details(reader, run, listed), tag("script", script))
+    main = _main(reader, run, listed)
+    body = tag("body", _top(run, main), main, *_details(reader, run, listed), tag("script", script))
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n".encode()
 
 
@@ -82,16 +91,13 @@ def _listed(run: RunRecords) -> list[TrialLine]:
     return [line for line in ran if line.name in names]
 
 
-def _top(run: RunRecords) -> Markup:
+def _top(run: RunRecords, main: Markup) -> Markup:
+    """What stands above everything; it links to those sections that ``main`` has."""
     verdict = str(run.summary.get("verdict") or "")
-    links = [("results", "Cases"), ("matrix", "Matrix"), ("limits", "Limits"), ("trials", "Trials"), ("identities", "Identities")]
-    if run.kind != "run":
-        links.insert(0, ("changes", "Before and after"))
-    if not run.lines:
-        links = [link for link in links if link[0] in ("changes", "results", "identities")]
+    links = [(name, label) for name, label in _SECTIONS if f'<section id="{name}"' in main]
     return tag(
         "header",
-        tag("a", "Skip to the trials", href="#trials", class_="skip"),
+        tag("a", "Skip to the trials", href="#trials", class_="skip") if run.lines else None,
         tag("p", str(run.plan.get("consumer")), " · ", run.kind, " · ", str(run.plan.get("created_at")), class_="note"),
         tag("h1", _headline(run)),
         tag("p", "Verdict: ", tag("b", verdict, class_=_verdict_style(run)), _sealed(run), class_="verdict"),
@@ -117,10 +123,9 @@ def _sealed(run: RunRecords) -> Markup:
 
 
 def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> Markup:
-    compared = comparison_sections(reader)
-    if compared is not None:
+    if not run.lines:
         scope = section("not-scored", "Not scored", overview.not_scored(run))
-        return tag("main", compared, scope, section("identities", "Identities", overview.identities(run)))
+        return tag("main", comparison_sections(reader), scope, section("identities", "Identities", overview.identities(run)))
     whole = tag(
         "div",
         overview.cards(run),
@@ -140,7 +145,7 @@ def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> M
         id="overview",
     )
     note = tag("noscript", tag("p", "With scripting off this page shows everything but the details of single trials.", class_="note"))
-    return tag("main", note, whole, tag("article", id="trial", hidden=True, aria_live="polite"))
+    return tag("main", note, whole, tag("article", id="trial", hidden=True))
 
 
 def _filters(run: RunRecords, listed: list[TrialLine]) -> Markup:

@@ -74,6 +74,7 @@ def comparison_lines(record: Mapping) -> list[str]:
     look = "" if rule["look"] is None else f" at look {rule['look']}: {p_text(rule['alpha_spent'])} to spend"
     lines = [
         f"incumbent {escape(str(record['incumbent']['run_id']))}, candidate {escape(str(record['candidate']['run_id']))}",
+        *_model_lines(record),
         f"a case passes by {rule['collapse']}; alpha {rule['alpha']:g}{look}",
     ]
     cases = {case["id"]: case for case in record["cases"]}
@@ -81,6 +82,18 @@ def comparison_lines(record: Mapping) -> list[str]:
         listed = [cases[case_id] for case_id in record[key]]
         lines += ["", f"{title}: {len(listed)}", *_case_lines(listed, whole=key == "regressions")]
     return [*lines, "", *_apart_lines(record, cases), "", *_aggregate_lines(record)]
+
+
+def _model_lines(record: Mapping) -> list[str]:
+    """Which models stood behind the subjects; said also where a model did and no plan names it."""
+    models = [record[name].get("model") for name in ("incumbent", "candidate")]
+    if any(model is not None for model in models):
+        shown = [escape(str(model)) if model is not None else "not recorded" for model in models]
+        return [f"model: {shown[0]}" if shown[0] == shown[1] else f"models: incumbent {shown[0]}, candidate {shown[1]}"]
+    subjects = [record[name].get("subject") or {} for name in ("incumbent", "candidate")]
+    if any(subject.get("subject_kind") == "model" for subject in subjects):
+        return ["model: recorded on neither side, so whether it is the same could not be checked"]
+    return []
 
 
 def _case_lines(listed: list[Mapping], *, whole: bool) -> list[str]:

@@ -40,6 +40,7 @@ def trial_json(trial: RetainedTrial, limits: Mapping, contents: Contents, budget
     Output, rows and words are cut alike; a trial that is too much even so is only named. ``budget_bytes`` is at
     least :data:`MIN_TRIAL_BYTES`. Raises :class:`EvidenceFault` when a file of the trial is not what its record says.
     """
+    trial = _ReadOnce(trial)
     room = budget_bytes
     while room >= MIN_TRIAL_BYTES:
         written = script_json(_trial_value(trial, limits, contents, room))
@@ -47,6 +48,24 @@ def trial_json(trial: RetainedTrial, limits: Mapping, contents: Contents, budget
             return written
         room //= 2
     return script_json({**_head(trial), "bare": f"Too much for this page: run.py show {escape(trial.path)}"})
+
+
+class _ReadOnce:
+    """A trial whose files are read and checked once, however often they are looked into."""
+
+    __slots__ = ("case_id", "name", "number", "path", "record", "_files", "_trial")
+
+    def __init__(self, trial: RetainedTrial) -> None:
+        self.case_id, self.number, self.name = trial.case_id, trial.number, trial.name
+        self.path, self.record = trial.path, trial.record
+        self._trial = trial
+        self._files: dict[str, bytes | None] = {}
+
+    def read(self, name: str) -> bytes | None:
+        """As :meth:`RetainedTrial.read`."""
+        if name not in self._files:
+            self._files[name] = self._trial.read(name)
+        return self._files[name]
 
 
 def _head(trial: RetainedTrial) -> dict[str, object]:

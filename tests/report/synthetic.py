@@ -94,7 +94,7 @@ class Directory:
         self.records.append(record)
 
     def counts(self, records: list[dict], planned: int) -> dict:
-        verdicts = [r["judgment"]["cause"] == "interrupted" and "interrupted" or r["judgment"]["verdict"] for r in records]
+        verdicts = [(r["judgment"]["cause"] == "interrupted" and "interrupted") or r["judgment"]["verdict"] for r in records]
         passed, failed, void = (verdicts.count(word) for word in ("pass", "fail", "void"))
         interrupted = verdicts.count("interrupted")
         judged = passed + failed

@@ -23,7 +23,7 @@ from agent_eval.report.attestation import statement
 from agent_eval.report.inspect_log import inspect_log, inspect_log_name
 from agent_eval.report.junit import junit_xml
 from agent_eval.report.markdown import code, markdown_summary
-from tests.report.synthetic import BINARY_SHA256, Directory, judgment, large, mixed, outcome
+from tests.report.synthetic import BINARY_SHA256, Directory, judgment, mixed, outcome
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "</testcase>]]>\x00\x0b\x1b[2J\ud800\ufffe\uffff\u202e<&\"'|`*_[x](javascript:1)\n# head"
@@ -109,7 +109,7 @@ def test_junit_of_hostile_evidence_is_legal_xml(tmp_path: Path) -> None:
     assert "\\x00\\x0b\\x1b[2J" in data.decode()
 
 
-def test_junit_output_is_bounded_with_size_and_path_said(tmp_path: Path) -> None:
+def test_junit_output_is_bounded_with_size_and_path_said(tmp_path: Path, two_thousand: Directory) -> None:
     made = Directory(tmp_path / "one", ["a"], 1)
     made.trial("a", 1, judgment("pass"), files={"stdout.bin": b"&" * 9_000_000, "stderr.bin": bytes(range(256)) * 9_000})
     made.seal()
@@ -117,7 +117,7 @@ def test_junit_output_is_bounded_with_size_and_path_said(tmp_path: Path) -> None
     assert len(data) < 150_000
     assert f"of 9000000 left out; all are in {made.path}/trials/a/001/stdout.bin" in data.decode()
     assert "not text, shown in hex" in data.decode()
-    assert len(junit_xml(reader(large(tmp_path / "many", 250, 8, 3_000).path))) < 20_000_000
+    assert len(junit_xml(reader(two_thousand.path))) < 20_000_000
 
 
 def test_a_run_without_trials_is_still_a_document(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_code_spans(raw: str, span: str) -> None:
     assert code(raw) == span
 
 
-def test_markdown_is_bounded(tmp_path: Path) -> None:
-    text = markdown_summary(reader(large(tmp_path / "e", 400, 2, 10).path)).decode()
+def test_markdown_is_bounded(two_thousand: Directory) -> None:
+    text = markdown_summary(reader(two_thousand.path)).decode()
     assert len(text) < 60_000
-    assert "350 more cases passed no smaller share." in text and "more trials that did not pass are in the evidence." in text
+    assert "200 more cases passed no smaller share." in text and "more trials that did not pass are in the evidence." in text
 
 
 def test_the_statement_binds_the_binary_and_the_seal(tmp_path: Path) -> None:

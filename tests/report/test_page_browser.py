@@ -11,7 +11,7 @@ import pytest
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.report.page import report_page
 from tests.report import chromium
-from tests.report.synthetic import Directory, judgment, large, mixed, outcome
+from tests.report.synthetic import Directory, judgment, mixed, outcome
 
 HOSTILE = (
     "</script><script>window.ran=1;document.title='ran'</script><img src=http://127.0.0.1:9/x onerror=window.ran=1>"
@@ -174,8 +174,8 @@ def test_a_script_added_to_the_page_does_not_run(browser: chromium.Browser, tmp_
     assert any("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
-def test_two_thousand_trials_open_within_two_seconds(browser: chromium.Browser, tmp_path: Path) -> None:
-    url = write(large(tmp_path / "e", 250, 8, 20_000), tmp_path / "page.html")
+def test_two_thousand_trials_open_within_two_seconds(browser: chromium.Browser, two_thousand: Directory, tmp_path: Path) -> None:
+    url = write(two_thousand, tmp_path / "page.html")
     best_s = min(browser.open(url) for _ in range(3))
     assert best_s < 2.0
     assert visible(browser) == 2_000

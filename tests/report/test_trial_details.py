@@ -184,7 +184,7 @@ def test_model_requests_and_what_was_seen_lie_on_one_scale(tmp_path: Path) -> No
 
 
 def test_the_data_of_a_trial_keeps_to_its_budget_whatever_it_holds(tmp_path: Path) -> None:
-    many = [{"type": "tool_call", "id": str(n), "tool": "<" * 500, "arguments": "&" * 5_000} for n in range(2_000)]
+    many = [{"type": "tool_call", "id": str(n), "tool": "<" * 500, "arguments": "&" * 5_000} for n in range(400)]
     judged = judgment("fail", *[f"reason {n}" for n in range(500)], detail="\u202e" * 5_000)
     judged["checks"] = [{"id": "<" * 400, "status": "fail", "detail": "x" * 4_000, "evidence": []}] * 500
     made = Directory(tmp_path / "e", ["a"], 1)

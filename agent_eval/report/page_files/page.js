@@ -4,7 +4,7 @@
 (() => {
   const overview = document.getElementById("overview");
   const article = document.getElementById("trial");
-  if (!overview) return; // a comparison has no trials of its own
+  if (!overview) return; // a directory without trials, such as a comparison
   const blocks = [...document.querySelectorAll("script.t")];
   const rows = [...document.querySelectorAll("#trials table.list tbody tr")];
   const entries = rows.map((row, index) => {

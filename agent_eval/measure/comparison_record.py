@@ -5,10 +5,10 @@ directories twice gives the same bytes.
 Does not own: the arithmetic (`comparison`), nor the wording (`agent_eval.report.statistics_text`).
 
 Keys: `verdict` (improved, regressed, inconclusive), `exit_code`, `rule` {collapse, alpha, look, alpha_spent,
-confidence}, `incumbent` and `candidate` {run_id, plan_sha256, seal (null when unsealed), subject, trials (counts),
-cases_passed, reliability {k, pass_at_k, pass_hat_k} or null}, `different` [{term, detail}] that was allowed, `pairs`
-{cases, matched, only_in_incumbent, only_in_candidate, not_wholly_judged}, `table` {wins, regressions, both_pass,
-both_fail}, `p_improved`, `p_regressed` (one-sided, exact), `difference` {value, lower, upper, method, confidence} in
+confidence}, `incumbent` and `candidate` {run_id, plan_sha256, seal (null when unsealed), subject, model (null where
+the plan says nothing), trials (counts), cases_passed, reliability {k, pass_at_k, pass_hat_k} or null}, `different`
+[{term, detail}] that was allowed, `pairs` {cases, matched, only_in_incumbent, only_in_candidate, not_wholly_judged},
+`table` {wins, regressions, both_pass, both_fail}, `verdict_line` (the verdict in words), `p_improved`, `p_regressed` (one-sided, exact), `difference` {value, lower, upper, method, confidence} in
 rates of passed cases, `regression_rate_upper` (one-sided, Clopper-Pearson), `decisive` {more_wins, headroom,
 attainable, blocked_by_critical}, `regressions`, `critical_regressions` and `wins` (case ids), `cases` [{id, critical,
 change, incumbent, candidate (counts or null), incumbent_passed, candidate_passed, assumed_incumbent (trials that
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agent_eval.measure.comparison import CONFIDENCE, CaseCounts, Change, Comparison, ComparisonVerdict, PairedCase
-from agent_eval.measure.comparison_terms import Difference
+from agent_eval.measure.comparison_terms import Difference, model_of
 from agent_eval.measure.reliability import mean_over_cases, pass_at_k, pass_hat_k
 from agent_eval.records.exit_codes import ExitCode
 
@@ -89,8 +89,9 @@ def comparison_record(
 
 
 def side(plan: Mapping[str, object], seal: str | None) -> dict[str, object]:
-    """Which run a side of the comparison was: `run_id`, `plan_sha256`, `subject`, and its seal."""
-    return {**{key: plan.get(key) for key in ("run_id", "plan_sha256", "subject")}, "seal": seal}
+    """Which run a side of the comparison was: `run_id`, `plan_sha256`, `subject`, what it says of its model, its seal."""
+    facts = {key: plan.get(key) for key in ("run_id", "plan_sha256", "subject")}
+    return {**facts, "model": model_of(plan), "seal": seal}
 
 
 def _totals(counted: list[CaseCounts], k: int) -> dict[str, object]:

@@ -69,9 +69,24 @@ def subject_kind(plan: Mapping) -> str | None:
 
 
 def model_of(plan: Mapping) -> object:
-    """What a plan says of the model behind its subject, as the consumer wrote it; None where there is none."""
+    """What a plan says of the model behind its subject; None where it says nothing.
+
+    It stands in the subject itself, or in the transport by which the subject reached its model.
+    """
     subject = plan.get("subject")
-    return subject.get("model") if isinstance(subject, Mapping) else None
+    if not isinstance(subject, Mapping):
+        return None
+    transport = subject.get("transport")
+    reached = transport.get("model") if isinstance(transport, Mapping) else None
+    return subject.get("model", reached)
+
+
+def limits_of(plan: Mapping) -> dict[str, object]:
+    """The limits of a plan, with the one on model requests that a transport may add."""
+    subject = plan.get("subject")
+    transport = subject.get("transport") if isinstance(subject, Mapping) else None
+    requests = transport.get("max_model_requests") if isinstance(transport, Mapping) else None
+    return {**(plan.get("limits") or {}), **({} if requests is None else {"max_model_requests": requests})}
 
 
 def _unequal(term: Term, name: str, before: object, after: object) -> Difference | None:
@@ -116,7 +131,7 @@ def _named(what: str, cases: list[str]) -> str:
 
 
 def _limits(incumbent: Mapping, candidate: Mapping) -> Difference | None:
-    before, after = incumbent.get("limits") or {}, candidate.get("limits") or {}
+    before, after = limits_of(incumbent), limits_of(candidate)
     parts = [
         f"{key} {_show(before.get(key))} and {_show(after.get(key))}"
         for key in sorted({*before, *after})

@@ -130,6 +130,15 @@ def test_what_is_not_alike_is_refused_until_it_is_allowed(run_py, tmp_path: path
     assert f"not alike: {term} (" in last_lines(allowed.stdout)[0]
 
 
+def test_the_model_is_named_or_said_to_be_unknown(run_py, tmp_path: pathlib.Path) -> None:
+    for name, subject in (("a", MODEL), ("b", MODEL), ("c", {"subject_kind": "model"}), ("d", {"subject_kind": "model"})):
+        retained_run(tmp_path / name, BETTER, subject=subject)
+    assert "\nmodel: m-1\n" in run_py("compare", "a", "b").stdout
+    assert "model: recorded on neither side" in run_py("compare", "c", "d").stdout
+    assert run_py("compare", "a", "c").returncode == 2
+    assert "models: incumbent m-1, candidate not recorded" in run_py("compare", "a", "c", "--allow-different", "model").stdout
+
+
 def test_every_refusal_is_said_at_once(run_py, tmp_path: pathlib.Path) -> None:
     retained_run(tmp_path / "old", WORSE, task_seed=1)
     retained_run(tmp_path / "new", BETTER, task_seed=2, limits=Limits(timeout_s=5.0))

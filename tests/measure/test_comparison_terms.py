@@ -47,6 +47,7 @@ def test_equal_plans_do_not_differ_whatever_the_subject_is() -> None:
         (("evaluator", "version"), "0.2.0", "evaluator", "0.1.0 and 0.2.0"),
         (("limits", "timeout_s"), 61.0, "limits", "timeout_s 60.0 and 61.0"),
         (("subject", "model"), "m-2", "model", '"m-1" and "m-2"'),
+        (("subject", "transport"), {"max_model_requests": 9}, "limits", "max_model_requests null and 9"),
         (("cases",), [{"id": "edit@1", "sha256": "z"}, {"id": "read@1", "sha256": "b"}], "scenarios", "changed: edit@1"),
         (("cases",), [{"id": "edit@1", "sha256": "a"}], "scenarios", "only in the incumbent: read@1"),
         (("cases",), [*PLAN["cases"], {"id": "new", "sha256": "n"}], "scenarios", "only in the candidate: new"),
@@ -83,4 +84,6 @@ def test_a_plan_without_such_a_notion_has_neither_kind_nor_model() -> None:
     assert subject_kind({"subject": None}) is None
     assert subject_kind({}) is None
     assert model_of({}) is None
+    assert model_of({"subject": {"transport": {"model": "m-3"}}}) == "m-3"
+    assert model_of({"subject": {"transport": "fixture"}}) is None
     assert incomparable({}, {}) == []

@@ -208,6 +208,8 @@ def judge_lines(record: Mapping) -> list[str]:
         lines += ["", *bullet_lines("failure modes, caught", caught)]
     listed = (f"{escape(one['id'])}  label {one['label']}, judge {one['verdict']}" for one in record["disagreements"])
     lines += ["", *bullet_lines("disagreements", listed), "", *_prevalence_lines(record["prevalence"])]
+    if record["split"] == "test":
+        lines.append("note: the test split was consulted; a judge that is changed after this needs fresh labels")
     if record["few_of_a_class"]:
         lines.append("note: fewer than 30 items of a class; the intervals say how little that supports")
     lines += _threshold_lines(record["thresholds"])

@@ -93,6 +93,14 @@ def test_wrong_options(run_py, files, arguments: tuple[str, ...], words: str) ->
     assert words in done.stderr
 
 
+def test_a_look_at_the_test_split_is_said(run_py, tmp_path: pathlib.Path) -> None:
+    labels = write_rows(tmp_path / "l.jsonl", [{"id": f"i{n}", "label": n % 2, "split": "test" if n > 1 else "train"} for n in range(6)])
+    verdicts = write_rows(tmp_path / "v.jsonl", [{"id": f"i{n}", "verdict": n % 2} for n in range(6)])
+    done = run_py("judge", "--labels", labels, "--verdicts", verdicts)
+    assert "4 labelled items of split test: 2 pass, 2 fail" in done.stdout
+    assert "the test split was consulted" in done.stdout
+
+
 def test_both_files_missing_are_said_at_once(run_py) -> None:
     done = run_py("judge", "--labels", "a", "--verdicts", "b", "--unlabelled", "c")
     assert [line.split(":")[1].strip() for line in done.stderr.splitlines()] == ["--labels", "--verdicts", "--unlabelled"]

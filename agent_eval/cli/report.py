@@ -136,9 +136,14 @@ def check_targets(targets: list[str], evidence: str, force: bool) -> None:
 
 
 def write_document(target: str, data: bytes, force: bool) -> None:
-    """Write one file. Raises ``InvalidInput`` when it cannot be written."""
+    """Write one file whole, or none of it. Raises ``InvalidInput`` when it cannot be written."""
     try:
         with open(target, "wb" if force else "xb") as stream:
-            stream.write(data)
+            try:
+                stream.write(data)
+                stream.flush()
+            except OSError:
+                os.unlink(target)
+                raise
     except OSError as error:
         raise InvalidInput.one(target, f"cannot be written ({error.strerror})", "name a file in a folder you may write") from None

@@ -62,7 +62,7 @@ def _subjects(reader: EvidenceReader, run: RunRecords) -> list[dict[str, object]
             for name, digest in _digests(item, "identity"):
                 by_digest.setdefault(digest, name)
     names: dict[str, int] = {}
-    subjects = []
+    subjects: list[dict[str, object]] = []
     for digest, name in sorted(by_digest.items(), key=lambda item: (item[1], item[0])):
         names[name] = names.get(name, 0) + 1
         unique = name if names[name] == 1 else f"{name} ({names[name]})"

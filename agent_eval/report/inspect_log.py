@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_eval.evidence import layout
 from agent_eval.records import strict_json
 from agent_eval.report.activity import EVENTS, read_events
 from agent_eval.report.excerpts import is_text
-from agent_eval.report.records_view import COUNTS, RunRecords, TrialLine, mapping, number, read_run
+from agent_eval.report.records_view import COUNTS, RunRecords, TrialLine, mapping, number, read_run, retained
+from agent_eval.report.visible_text import escape
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
@@ -38,7 +39,7 @@ def inspect_log(reader: EvidenceReader, summary: Mapping | None = None) -> bytes
     run = read_run(reader, summary)
     model = _model(run)
     recorded = [line for line in run.lines if line.recorded]
-    samples = [_sample(reader.trial(line.case_id, line.number), line, run, model) for line in recorded]
+    samples = [_sample(retained(reader, line), line, run, model) for line in recorded]
     created = str(run.plan.get("created_at"))
     log = {
         "version": _LOG_VERSION,
@@ -91,7 +92,7 @@ def _spec(run: RunRecords, model: str, created: str) -> dict[str, object]:
         "packages": {},
         "metadata": {
             "agent_eval": {
-                "evidence": run.path,
+                "evidence": escape(run.path),
                 "seal": run.seal,
                 "plan_sha256": plan.get("plan_sha256"),
                 "argv": plan.get("argv"),
@@ -126,7 +127,7 @@ def _sample(trial: RetainedTrial, line: TrialLine, run: RunRecords, model: str) 
     task = _task(trial)
     outcome = mapping(trial.record.get("outcome"))
     reasons = "; ".join(f"{reason}: {detail}" if detail else reason for reason, detail in line.details)
-    sample: dict[str, object] = {
+    sample: dict[str, Any] = {
         "id": line.case_id,
         "epoch": line.number,
         "input": _legal(str(task.get("instruction") or run.scope_of(line.case_id) or line.case_id), dropped, "input"),
@@ -183,8 +184,11 @@ def _messages(trial: RetainedTrial, dropped: list[str]) -> Iterator[dict[str, ob
     tools: dict[str, str] = {}
     kinds: set[str] = set()
     for line, event in read_events(trial):
-        kind = event.get("type") if isinstance(event, Mapping) else None
         where = f"{EVENTS} line {line}"
+        if isinstance(event, str):
+            kinds.add("lines that are not JSON objects")
+            continue
+        kind = event.get("type")
         if kind == "message":
             yield {"role": "assistant", "content": _legal(_plain(event.get("text")), dropped, where)}
         elif kind == "tool_call":
@@ -201,7 +205,7 @@ def _messages(trial: RetainedTrial, dropped: list[str]) -> Iterator[dict[str, ob
         elif kind in ("tool_result", "denied"):
             yield _tool_message(event, tools, dropped, where)
         else:
-            kinds.add(str(kind) if kind else "lines that are not JSON objects")
+            kinds.add(str(kind)[:40])
     kinds -= {"start", "final"}
     if kinds:
         dropped.append(f"{EVENTS}: {', '.join(sorted(kinds))} (counts and order are in the evidence)")

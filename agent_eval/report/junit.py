@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from agent_eval.evidence import layout
 from agent_eval.report.excerpts import excerpt
-from agent_eval.report.records_view import RunRecords, TrialLine, read_run
+from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.visible_text import count, escape
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def junit_xml(reader: EvidenceReader, summary: Mapping | None = None) -> bytes:
     run = read_run(reader, summary)
     share = OUTPUT_BUDGET_BYTES // max(1, 2 * len(run.lines))
     budget = min(MAX_STREAM_BYTES, max(_MIN_STREAM_BYTES, share))
-    root = ElementTree.Element("testsuites", name=escape(str(run.plan.get("consumer"))), **_totals(run.lines))
+    root = ElementTree.Element("testsuites", {"name": escape(str(run.plan.get("consumer"))), **_totals(run.lines)})
     by_case: dict[str, list[TrialLine]] = {}
     for line in run.lines:
         by_case.setdefault(line.case_id, []).append(line)
@@ -58,16 +58,16 @@ def _suite(
     reader: EvidenceReader, run: RunRecords, index: int, case_id: str, lines: list[TrialLine], budget: int
 ) -> ElementTree.Element:
     consumer = escape(str(run.plan.get("consumer")))
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"{consumer}.{escape(case_id)}",
-        package=consumer,
-        id=str(index),
-        hostname="localhost",
-        timestamp=str(run.plan.get("created_at"))[:19],
-        skipped=str(sum(line.verdict == "unrun" for line in lines)),
+    attributes = {
+        "name": f"{consumer}.{escape(case_id)}",
+        "package": consumer,
+        "id": str(index),
+        "hostname": "localhost",
+        "timestamp": escape(str(run.plan.get("created_at"))[:19]),
+        "skipped": str(sum(line.verdict == "unrun" for line in lines)),
         **_totals(lines),
-    )
+    }
+    suite = ElementTree.Element("testsuite", attributes)
     properties = ElementTree.SubElement(suite, "properties")
     facts = (("scope", run.scope_of(case_id)), ("evidence", run.path), ("seal", run.seal or "unsealed"))
     for name, value in facts:
@@ -90,11 +90,12 @@ def _testcase(reader: EvidenceReader, consumer: str, line: TrialLine, budget: in
         verdict = ElementTree.SubElement(case, kind, type=_bounded(line.reasons[0]), message=_bounded(reasons))
         details = [f"{reason}: {detail}" if detail else reason for reason, detail in line.details[:20]]
         verdict.text = "\n".join(_bounded(detail) for detail in details)
-    trial = reader.trial(line.case_id, line.number) if line.recorded else None
-    for name, element in _STREAMS if trial else ():
-        data = trial.read(name)
-        if data:
-            ElementTree.SubElement(case, element).text = _output(data, f"{trial.path}/{name}", budget)
+    if line.recorded:
+        trial = retained(reader, line)
+        for name, element in _STREAMS:
+            data = trial.read(name)
+            if data:
+                ElementTree.SubElement(case, element).text = _output(data, f"{trial.path}/{name}", budget)
     return case
 
 

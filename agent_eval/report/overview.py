@@ -153,7 +153,9 @@ def bounds(passed: int, judged: int) -> tuple[float, float]:
 
 def matrix(run: RunRecords) -> Markup:
     """Cases by trials; every cell of a started trial links to its details."""
-    rows, current, cells = [], None, []
+    rows: list[Markup] = []
+    cells: list[Markup] = []
+    current = None
     for line in (*run.lines, None):
         if line is None or line.case_id != current:
             if cells:

@@ -19,7 +19,7 @@ from agent_eval.report.changes_page import changes_section
 from agent_eval.report.comparison_page import comparison_sections
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, trial_link, verdict_badge
-from agent_eval.report.records_view import RunRecords, TrialLine, read_run
+from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.trial_page import MIN_TRIAL_BYTES, trial_json
 from agent_eval.report.visible_text import seconds
 from agent_eval.report.workspace_changes import Contents
@@ -113,7 +113,8 @@ def _headline(run: RunRecords) -> str:
 
 def _verdict_style(run: RunRecords) -> str:
     """By the exit code, which a comparison has too: 0 is good, 1 is bad, the rest is open."""
-    return {0: "pass", 1: "fail"}.get(run.summary.get("exit_code"), "void")
+    code = run.summary.get("exit_code")
+    return "pass" if code == 0 else "fail" if code == 1 else "void"
 
 
 def _sealed(run: RunRecords) -> Markup:
@@ -190,8 +191,7 @@ def _details(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -
         if line.case_id not in contents:
             contents = {line.case_id: Contents(_case(reader, line.case_id))}
         budget = int(min(MAX_TRIAL_BYTES, max(MIN_TRIAL_BYTES, share * weights[line.name])))
-        trial = reader.trial(line.case_id, line.number)
-        yield tag("script", trial_json(trial, run.limits, contents[line.case_id], budget), type="application/json", class_="t")
+        yield tag("script", trial_json(retained(reader, line), run.limits, contents[line.case_id], budget), type="application/json", class_="t")
 
 
 def _case(reader: EvidenceReader, case_id: str) -> object:

@@ -124,11 +124,13 @@ def never_finished(reader: EvidenceReader) -> set[tuple[str, int]]:
     running: set[tuple[str, int]] = set()
     planned = {case["id"] for case in reader.plan["cases"]}
     for event in read_journal(reader.path):
-        case_id, number_ = event.get("case_id"), event.get("number")
-        if event.get("event") == "started" and case_id in planned and type(number_) is int:
-            running.add((case_id, number_))
+        case_id, index = event.get("case_id"), event.get("number")
+        if not isinstance(case_id, str) or type(index) is not int:
+            continue
+        if event.get("event") == "started" and case_id in planned:
+            running.add((case_id, index))
         elif event.get("event") == "finished":
-            running.discard((case_id, number_))
+            running.discard((case_id, index))
     return running
 
 
@@ -142,6 +144,14 @@ def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:
     ]
     if problems:
         raise EvidenceFault(problems)
+
+
+def retained(reader: EvidenceReader, line: TrialLine) -> RetainedTrial:
+    """The trial behind a line whose ``recorded`` is true. Raises :class:`EvidenceFault` when it is gone meanwhile."""
+    trial = reader.trial(line.case_id, line.number)
+    if trial is None:
+        raise EvidenceFault.one(f"trials/{line.name}/trial.json", "vanished while it was read")
+    return trial
 
 
 def trial_line(trial: RetainedTrial) -> TrialLine:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from agent_eval.evidence import layout
+from agent_eval.evidence.reader import RetainedTrial
 from agent_eval.report.activity import activity
 from agent_eval.report.citations import NOTHING, Citations
 from agent_eval.report.excerpts import excerpt
@@ -21,9 +22,6 @@ from agent_eval.report.records_view import identity_changed, mapping, number, se
 from agent_eval.report.timeline import timeline
 from agent_eval.report.visible_text import escape, seconds, size
 from agent_eval.report.workspace_changes import Contents, workspace_changes
-
-if TYPE_CHECKING:
-    from agent_eval.evidence.reader import RetainedTrial
 
 MIN_TRIAL_BYTES = 600
 _MAX_WORDS, _MIN_WORDS = 600, 70
@@ -34,38 +32,33 @@ _STREAMS = (layout.STDOUT, layout.STDERR, layout.OWNER_REPORT)
 _SHOWN_KEYS = frozenset({"case_id", "number", "outcome", "judgment", "files", "identity"})
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOnce(RetainedTrial):
+    """A trial whose files are read and checked once, however often they are looked into."""
+
+    kept: dict[str, bytes | None] = field(default_factory=dict)
+
+    def read(self, name: str) -> bytes | None:
+        """As :meth:`RetainedTrial.read`."""
+        if name not in self.kept:
+            self.kept[name] = RetainedTrial.read(self, name)
+        return self.kept[name]
+
+
 def trial_json(trial: RetainedTrial, limits: Mapping, contents: Contents, budget_bytes: int) -> Markup:
     """The trial's data for the page's script in about ``budget_bytes``, never more than twice that.
 
     Output, rows and words are cut alike; a trial that is too much even so is only named. ``budget_bytes`` is at
     least :data:`MIN_TRIAL_BYTES`. Raises :class:`EvidenceFault` when a file of the trial is not what its record says.
     """
-    trial = _ReadOnce(trial)
+    once = ReadOnce(trial.case_id, trial.number, trial.path, trial.record)
     room = budget_bytes
     while room >= MIN_TRIAL_BYTES:
-        written = script_json(_trial_value(trial, limits, contents, room))
+        written = script_json(_trial_value(once, limits, contents, room))
         if len(written.encode()) <= 2 * budget_bytes:
             return written
         room //= 2
     return script_json({**_head(trial), "bare": f"Too much for this page: run.py show {escape(trial.path)}"})
-
-
-class _ReadOnce:
-    """A trial whose files are read and checked once, however often they are looked into."""
-
-    __slots__ = ("case_id", "name", "number", "path", "record", "_files", "_trial")
-
-    def __init__(self, trial: RetainedTrial) -> None:
-        self.case_id, self.number, self.name = trial.case_id, trial.number, trial.name
-        self.path, self.record = trial.path, trial.record
-        self._trial = trial
-        self._files: dict[str, bytes | None] = {}
-
-    def read(self, name: str) -> bytes | None:
-        """As :meth:`RetainedTrial.read`."""
-        if name not in self._files:
-            self._files[name] = self._trial.read(name)
-        return self._files[name]
 
 
 def _head(trial: RetainedTrial) -> dict[str, object]:
@@ -141,8 +134,9 @@ def _facts(outcome: Mapping, record: Mapping) -> list[list[str]]:
     facts.append(["Process tree", f"{counts}; contained by {words(tree.get('containment'))}"])
     for process in sequence(tree.get("unreaped")):
         facts.append(["Could not be ended", words(process)])
-    if number(scratch.get("entries")) is not None:
-        facts.append(["Scratch folder held", f"{words(scratch['entries'])} entries, {size(number(scratch.get('bytes')))}"])
+    held = number(scratch.get("bytes"))
+    if held is not None:
+        facts.append(["Scratch folder held", f"{words(scratch.get('entries'))} entries, {size(int(held))}"])
     if record.get("source_trial_sha256"):
         facts.append(["Captured output", f"in the source run, whose trial.json has sha256 {words(record['source_trial_sha256'])}"])
     return facts

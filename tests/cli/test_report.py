@@ -137,6 +137,14 @@ def test_the_last_run_is_found(tmp_path: Path) -> None:
     assert found.returncode == 0 and (tmp_path / "20261130T140358Z.html").exists()
 
 
+def test_a_file_that_could_not_be_written_whole_is_not_left(tmp_path: Path) -> None:
+    mixed(tmp_path / "e")
+    script = f"ulimit -f 8; exec {sys.executable} {RUN} report e -o p.html"
+    found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1) and "p.html: cannot be written (File too large)" in found.stderr
+    assert not (tmp_path / "p.html").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="skipped: root may write everywhere")
 def test_a_folder_without_permission_is_said(tmp_path: Path) -> None:
     mixed(tmp_path / "e")

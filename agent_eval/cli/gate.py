@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         return read_only(args, args.contract, args.lineage)
     perform = {"guardrail": _guardrail, "skill": _skill}[args.contract]
     if args.contract == "guardrail" and args.action in ("baseline", "candidate"):
-        return _under_signals(lambda: report(perform(args), args.json))
+        return _under_signals(args)
     return report(perform(args), args.json)
 
 
@@ -88,10 +88,6 @@ def _guardrail(args: argparse.Namespace) -> Result:
 
     if args.action == "init":
         return gate.init(args.lineage, args.config, args.actor, parent=args.parent)
-    if args.action == "baseline":
-        return gate.baseline(args.lineage, args.actor)
-    if args.action == "candidate":
-        return gate.candidate(args.lineage, args.policy, args.actor, note=args.note)
     return gate.rollback(args.lineage, args.actor, restore=args.restore)
 
 
@@ -113,28 +109,35 @@ def _skill(args: argparse.Namespace) -> Result:
     return promotion.rollback(args.lineage, args.actor, restore=args.restore, git=args.git)
 
 
-def _under_signals(work: Callable[[], int]) -> int:
-    """SIGTERM and SIGHUP end the running command as Ctrl-C does: through the restore of the incumbent."""
+def _under_signals(args: argparse.Namespace) -> int:
+    """Run commands so that a signal ends them through the restore of the incumbent; exit 128 + signal if it cut the run."""
     import sys
 
+    from agent_eval.gates.guardrail import gate
+    from agent_eval.gates.guardrail.bench import CommandBench, Interruption
     from agent_eval.supervise.process import prepare_process
 
     prepare_process()
-    received: list[int] = []
+    interruption = Interruption()
 
-    def stop(number: int, _frame: object) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
+    def bench(config: Mapping, mark: str) -> CommandBench:
+        return CommandBench(config, mark, interruption)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda received, _frame: interruption.request(received)) for number in numbers}
     try:
-        return work()
-    except KeyboardInterrupt:
-        print("interrupted: the candidate is abstained and the incumbent restored", file=sys.stderr)
-        return 128 + (received[0] if received else signal.SIGINT)
+        if args.action == "baseline":
+            result = gate.baseline(args.lineage, args.actor, bench=bench)
+        else:
+            result = gate.candidate(args.lineage, args.policy, args.actor, note=args.note, bench=bench)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    code = report(result, args.json)
+    if interruption.signal is None or result.decision is None or "interrupted" not in result.decision.codes:
+        return code
+    print("interrupted: nothing was decided on its merits, and the incumbent is live", file=sys.stderr)
+    return 128 + interruption.signal
 
 
 def add_actor(parser: argparse.ArgumentParser, role: str = "who does this, as the ledger names them") -> None:

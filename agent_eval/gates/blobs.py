@@ -32,8 +32,11 @@ class BlobStore:
             if not os.path.isdir(path):
                 self._files.make_directory(path)
 
-    def put(self, data: bytes) -> str:
-        """Store ``data`` durably and return its digest. Storing the same bytes again writes nothing."""
+    def put(self, data: bytes, *, sync_name: bool = True) -> str:
+        """Store ``data`` durably and return its digest. Storing the same bytes again writes nothing.
+
+        Without ``sync_name`` the name is durable only after :meth:`sync_names`: one call for many blobs.
+        """
         digest = sha256_bytes(data)
         if digest in self._checked:
             return digest
@@ -46,9 +49,14 @@ class BlobStore:
             self._files.remove(temporary)
         self._files.create(temporary, data)
         self._files.rename(temporary, path)
-        self._files.sync_directory(self.folder)
+        if sync_name:
+            self.sync_names()
         self._checked.add(digest)
         return digest
+
+    def sync_names(self) -> None:
+        """Make the names of everything stored durable."""
+        self._files.sync_directory(self.folder)
 
     def get(self, digest: str) -> bytes:
         """The bytes with this digest. Raises :class:`EvidenceFault` when they are missing or changed."""

@@ -129,7 +129,7 @@ def named_blobs(entry: Entry, blobs: BlobStore) -> Iterator[str]:
 class Ledger:
     """A ledger that may be written: the caller holds the lineage's lock."""
 
-    __slots__ = ("_files", "_path", "blobs", "entries", "lineage")
+    __slots__ = ("_files", "_midway", "_path", "blobs", "entries", "lineage")
 
     def __init__(self, lineage: str, files: Files) -> None:
         self.lineage = lineage
@@ -137,6 +137,7 @@ class Ledger:
         self.entries: list[Entry] = []
         self._files = files
         self._path = os.path.join(lineage, LEDGER_NAME)
+        self._midway = False
 
     def create(self) -> None:
         """Start an empty ledger in an existing directory; what an interrupted start left is completed."""
@@ -163,12 +164,17 @@ class Ledger:
 
     def append(self, kind: str, actor: str, body: Mapping[str, object]) -> Entry:
         """Add one entry durably: its blobs are there already, then the line, then the head."""
+        if self._midway:  # an exception cut the last append: what is on disk counts, not what this process remembers
+            self._midway = False
+            self.open()
+        self._midway = True
         prev = self.entries[-1].digest if self.entries else NO_DIGEST
         unsigned = Entry(len(self.entries), prev, kind, now_at(), str(normalised(actor)), dict(normalised(body)), "")
         entry = Entry(**{**unsigned._covered(), "digest": unsigned.expected_digest()})
         self._files.append(self._path, entry.line())
         self._write_head(entry.seq + 1, entry.digest)
         self.entries.append(entry)
+        self._midway = False
         return entry
 
     @property

@@ -89,10 +89,11 @@ def read_regular(path: str) -> Content:
     except OSError as error:
         what = "is a symbolic link" if os.path.islink(path) else f"cannot be read: {error.strerror}"
         raise InvalidInput.one(path, what) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise InvalidInput.one(path, "is not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidInput.one(path, "is not a regular file")
         data = stream.read(MAX_LIVE_BYTES + 1)
     if len(data) > MAX_LIVE_BYTES:
         raise InvalidInput.one(path, f"has more than {MAX_LIVE_BYTES} bytes")

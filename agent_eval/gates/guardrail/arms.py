@@ -47,10 +47,11 @@ def record_arm(lineage: Lineage, name: str, run: ArmRun, of: str) -> Entry:
     for cell, evidence in zip(run.cells, run.evidence):
         captured = {}
         for part, data in sorted(evidence.captured.items()):
-            captured[part] = lineage.ledger.blobs.put(data)
+            captured[part] = lineage.ledger.blobs.put(data, sync_name=False)
             kept.add(captured[part])
         cells.append({**cell.to_json(), "outcomes": evidence.outcomes, "captured": captured})
     blobs = {"cells": lineage.ledger.blobs.put(strict_json.pretty(cells)), "captured": lineage.ledger.blobs.put(strict_json.pretty(sorted(kept)))}
+    lineage.ledger.blobs.sync_names()
     body = {
         "arm": name, "of": of, "policy_sha256": run.policy_sha256, "manifest_sha256": lineage.opened.body["manifest_sha256"],
         "cells": len(cells), "blobs": blobs, "blob_lists": ["captured"],

@@ -9,24 +9,37 @@ from __future__ import annotations
 
 import enum
 import os
+import select
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_eval.gates.guardrail.suite import Case
 from agent_eval.records import strict_json
 from agent_eval.records.outcome import Outcome, ReportState, StopReason
 
+if TYPE_CHECKING:
+    from agent_eval.supervise.command import Command
+    from agent_eval.supervise.slot import Slot
+
 _MAX_REPORT_BYTES = 1 << 20
+_SLICE_S = 0.2
 
 
 class CellState(enum.StrEnum):
-    """How a cell ended. Only ``not_run`` leaves the grid incomplete."""
+    """How a cell ended. ``not_run`` and ``interrupted`` leave the grid incomplete."""
 
     JUDGED = "judged"
     UNPARSED = "unparsed"
     TARGET_FAILED = "target_failed"
     NOT_RUN = "not_run"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the cell says nothing because it was not run to its end."""
+        return self in (CellState.NOT_RUN, CellState.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +84,48 @@ class Bench(Protocol):
         """End what it started."""
 
 
+class Interruption:
+    """A wish to stop, from a signal handler: the running command is stopped, later cells are not started.
+
+    Nothing is raised, so that no signal can cut a ledger entry in two. ``signal`` is the first signal's number.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self.slot: Slot | None = None
+
+    def request(self, number: int) -> None:
+        """Stop the running command politely; asked again, at once."""
+        first, self.signal = self.signal is None, self.signal or number
+        if self.slot is not None:
+            self.slot.stop() if first else self.slot.kill()
+
+
 class CommandBench:
     """Cells by real commands."""
 
-    def __init__(self, config: Mapping, mark: str) -> None:
+    def __init__(self, config: Mapping, mark: str, interruption: Interruption | None = None) -> None:
         from agent_eval.supervise.slot import Slot
 
         self._config = config
         self._slot = Slot(mark)
+        self._interruption = interruption or Interruption()
 
     def run(self, policy: bytes, case: Case, repeat: int) -> tuple[Cell, CellEvidence]:
         """See :class:`Bench`."""
         evidence = CellEvidence({}, {})
+        if self._interruption.signal is not None:
+            return Cell(case.id, repeat, CellState.INTERRUPTED), evidence
         response = self._answer(policy, case, evidence)
         target = Outcome.from_json(evidence.outcomes["target"])
         if _never_ran(target):
-            return Cell(case.id, repeat, CellState.NOT_RUN, detail=_how(target)), evidence
+            return Cell(case.id, repeat, _unfinished(target), detail=_how(target)), evidence
         if response is None:
             return Cell(case.id, repeat, CellState.TARGET_FAILED, detail=_how(target)), evidence
         self._judge(case, response, evidence)
         judge = Outcome.from_json(evidence.outcomes["judge"])
         if _never_ran(judge):
-            return Cell(case.id, repeat, CellState.NOT_RUN, detail="judge " + _how(judge)), evidence
+            return Cell(case.id, repeat, _unfinished(judge), detail="judge " + _how(judge)), evidence
         if not _clean(judge) or judge.report.state is not ReportState.KEPT:
             return Cell(case.id, repeat, CellState.UNPARSED, detail="judge " + _how(judge)), evidence
         return verdict_of(case, repeat, evidence.captured.get("judge/report", b"")), evidence
@@ -128,13 +161,14 @@ class CommandBench:
             if written:
                 paths[written] = source
             captured = os.path.join(kept, written.strip("{}")) if written else None
-            outcome = self._slot.run(Command(
+            command = Command(
                 argv=tuple(paths.get(argument, argument) for argument in self._config[role]["command"]), cwd=work,
                 env=build_environment(home=home, tmpdir=temporary, pass_names=self._config["pass_environment"], extra=self._config["environment"]),
                 timeout_s=limits["timeout_s"], max_output_bytes=limits["max_output_bytes"], grace_s=limits["grace_s"],
                 stdout_path=os.path.join(kept, "stdout"), stderr_path=os.path.join(kept, "stderr"),
                 report_source=source, report_path=captured,
-            ))
+            )
+            outcome = self._run(command)
             evidence.outcomes[role] = outcome.to_json()
             for name in sorted(os.listdir(kept)):
                 with open(os.path.join(kept, name), "rb") as stream:
@@ -142,6 +176,19 @@ class CommandBench:
             return outcome
         finally:
             scratch.remove()
+
+
+    def _run(self, command: Command) -> Outcome:
+        self._slot.start(command)
+        self._interruption.slot = self._slot
+        if self._interruption.signal is not None:  # it came before there was something to stop
+            self._slot.stop()
+        while (descriptor := self._slot.fileno()) >= 0 and (left_s := self._slot.deadline() - time.monotonic()) > 0:
+            # In slices: a stop moves the deadline.
+            if select.select([descriptor], [], [], min(left_s, _SLICE_S))[0]:
+                break
+        self._interruption.slot = None
+        return self._slot.collect()
 
 
 def verdict_of(case: Case, repeat: int, report: bytes) -> Cell:
@@ -181,6 +228,10 @@ def _never_ran(outcome: Outcome) -> bool:
     """The harness's fault, or the user's wish: says nothing about the policy."""
     stopped = outcome.stop_reason in (StopReason.INTERRUPTED, StopReason.SUPERVISOR_LOST)
     return stopped or outcome.start_error is not None or outcome.status_lost or bool(outcome.recording_errors)
+
+
+def _unfinished(outcome: Outcome) -> CellState:
+    return CellState.INTERRUPTED if outcome.stop_reason is StopReason.INTERRUPTED else CellState.NOT_RUN
 
 
 def _how(outcome: Outcome) -> str:

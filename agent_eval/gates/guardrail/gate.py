@@ -102,8 +102,8 @@ def candidate(
             decision = conclude(findings)
             lineage.ledger.append("candidate_screened", actor, {**body, "state": _STATES[decision.outcome], "reasons": [f.to_json() for f in findings]})
             return Result(CONTRACT, "candidate", _STATES[decision.outcome], lineage.ledger.head, decision, {"candidate": number})
-        started = lineage.ledger.append("candidate_started", actor, {**body, "look": len(lineage.of_kind("candidate_started")) + 1, "state": "running"})
         try:
+            started = lineage.ledger.append("candidate_started", actor, {**body, "look": len(lineage.of_kind("candidate_started")) + 1, "state": "running"})
             decision = _run_candidate(lineage, started, content.data, actor, bench)
         finally:
             settle(lineage)  # also after Ctrl-C or a fault: nobody is left with a candidate that was not accepted

@@ -56,7 +56,7 @@ def arm_of(name: str, cells: Sequence[Cell], cases: Sequence[Case], repeats: int
         bad = []
         for repeat in range(1, repeats + 1):
             cell = table.get((case.id, repeat))
-            if cell is None or cell.state is CellState.NOT_RUN:
+            if cell is None or cell.state.incomplete:
                 not_run.append(f"{case.id}/{repeat}")
             elif cell.state is not CellState.JUDGED:
                 missing.append(f"{case.id}/{repeat}")
@@ -136,6 +136,8 @@ def _grid_findings(question: Question, cells: Mapping[str, Sequence[Cell]]) -> l
         if len(set(keys)) != len(keys) or set(keys) - planned:
             findings.append(Finding(Outcome.INVALID, "unplanned_cells", f"arm {name} has a cell twice or one that was never planned"))
         absent = arm_of(name, cells[name], question.cases, question.repeats).not_run
+        if any(cell.state is CellState.INTERRUPTED for cell in cells[name]):
+            findings.append(Finding(Outcome.ABSTAIN, "interrupted", f"arm {name} was interrupted"))
         if absent:
             detail = f"arm {name}: {len(absent)} of {len(planned)} planned cells were not run"
             findings.append(Finding(Outcome.ABSTAIN, "incomplete_grid", detail, absent[:20]))

@@ -14,8 +14,22 @@ import stat
 import sys
 from collections.abc import Generator
 
-from agent_eval import Command, InvalidInput, Judgment, Outcome, PlannedCase, PlannedRun, Problem, TrialContext, TrialEvidence
-from agent_eval import TrialResult, case, limits_from, owner_check, plan
+from agent_eval import (
+    Command,
+    InvalidInput,
+    Judgment,
+    Outcome,
+    PlannedCase,
+    PlannedRun,
+    Problem,
+    TrialContext,
+    TrialEvidence,
+    TrialResult,
+    case,
+    limits_from,
+    owner_check,
+    plan,
+)
 
 from .documents import MAX_DOCUMENT_BYTES, DocumentError, parse_object
 from .integrity import MANIFEST, UnsafeFile, path_fault, read_bounded

@@ -20,19 +20,19 @@ if __package__ in (None, ""):
     _here = Path(__file__).resolve().parent
     sys.path[:] = [str(_here.parents[1]), *(one for one in sys.path if Path(one or ".").resolve() != _here)]
 
-from consumers.r_artifacts.artifacts import load  # noqa: E402
-from consumers.r_artifacts.attachments import check_attachments  # noqa: E402
-from consumers.r_artifacts.conclusions import check_conclusions  # noqa: E402
-from consumers.r_artifacts.cooks import check_cooks  # noqa: E402
-from consumers.r_artifacts.design import check_design  # noqa: E402
-from consumers.r_artifacts.dispersion import check_dispersions  # noqa: E402
-from consumers.r_artifacts.filtering import check_filtering  # noqa: E402
-from consumers.r_artifacts.findings import Ledger, Place  # noqa: E402
-from consumers.r_artifacts.glm import Fit, check_glm  # noqa: E402
-from consumers.r_artifacts.integrity import check_folder  # noqa: E402
-from consumers.r_artifacts.model import Model  # noqa: E402
-from consumers.r_artifacts.normalization import check_normalization  # noqa: E402
-from consumers.r_artifacts.significance import check_significance  # noqa: E402
+from consumers.r_artifacts.artifacts import load
+from consumers.r_artifacts.attachments import check_attachments
+from consumers.r_artifacts.conclusions import check_conclusions
+from consumers.r_artifacts.cooks import check_cooks
+from consumers.r_artifacts.design import check_design
+from consumers.r_artifacts.dispersion import check_dispersions
+from consumers.r_artifacts.filtering import check_filtering
+from consumers.r_artifacts.findings import Ledger, Place
+from consumers.r_artifacts.glm import Fit, check_glm
+from consumers.r_artifacts.integrity import check_folder
+from consumers.r_artifacts.model import Model
+from consumers.r_artifacts.normalization import check_normalization
+from consumers.r_artifacts.significance import check_significance
 
 FORMAT = "r-artifacts/report/1"
 LIMITS = (

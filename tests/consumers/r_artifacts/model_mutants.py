@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .artifact_set import ArtifactSet, finish, number, summarize, text
-from .number_mutants import PAIRED, TWO_GROUPS, dull, genes, mutant, refit_error, set_change, significant
+from .number_mutants import MUTANTS, PAIRED, TWO_GROUPS, dull, genes, mutant, refit_error, set_change, significant
 
 # ---- dispersions ----------------------------------------------------------------------------------------------------
 
@@ -376,3 +376,6 @@ def one_value_of_the_top_table(s: ArtifactSet) -> None:
 @mutant("top-genes")
 def one_gene_twice_at_the_top(s: ArtifactSet) -> None:
     s.grids["top_genes"].rows[6] = list(s.grids["top_genes"].rows[5])
+
+
+ALL_MUTANTS = tuple(MUTANTS)     # those of the numbers and these

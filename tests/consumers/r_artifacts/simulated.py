@@ -34,7 +34,7 @@ def two_groups() -> ArtifactSet:
     for at, gene in enumerate(gene for gene in study.genes if gene.expressed and min(gene.counts) > 20):
         if at % 40 == 0:
             gene.counts[at // 40 % 8] *= 60
-    sizes = [gene.counts for gene in study.genes if gene.name == "GENE00162"][0]
+    sizes = next(gene.counts for gene in study.genes if gene.name == "GENE00162")
     study.genes.append(Gene("SPARED", [round(one * share) for one, share in zip(sizes, (0.01, 5, 1, 5, 0.01, 5, 0.01, 5))]))
     analyse(study)
     return from_study(study)

@@ -271,6 +271,8 @@ def _flat(path: str, value: object) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
         for index, item in enumerate(value):
             yield from _flat(f"{path}.{index + 1}", item)
+    elif isinstance(value, bool):
+        yield path, str(value).lower()
     elif value not in (None, []):
         shown = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
         yield path, shown if len(shown) <= _MAX_FACT else f"{shown[:_MAX_FACT]} [...]"

@@ -15,7 +15,6 @@ from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes, sha256_file
 
 _NOT_LISTED = (layout.MANIFEST, layout.MANIFEST_DRAFT)
-_GROWING = (layout.JOURNAL,)
 
 
 class Witness:
@@ -39,7 +38,7 @@ class Witness:
                 name, digest = files[0][0], _digest(files[0][1])
                 if name in self._fixed:
                     seen_fixed += 1
-                known = digest if name in _GROWING or name.startswith(f"{layout.PARTS}/") else self._fixed.get(name)
+                known = digest if name.startswith(f"{layout.PARTS}/") else self._fixed.get(name)
                 self._compare(name, digest, known)
                 yield name, digest
             else:

@@ -6,6 +6,7 @@ a directory that exists is never used. It does not decide what a record says.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 
@@ -71,6 +72,7 @@ class EvidenceWriter:
         self._fixed: dict[str, str] = {}
         self._journal: int | None = None
         self._journal_bytes = 0
+        self._journal_digest = hashlib.sha256()
 
     @classmethod
     def create(cls, path: str, files: Files | None = None) -> EvidenceWriter:
@@ -128,6 +130,7 @@ class EvidenceWriter:
             os.ftruncate(self._journal, self._journal_bytes)
             raise
         self._journal_bytes += len(line)
+        self._journal_digest.update(line)
 
     def trial(self, case_id: str, number: int) -> TrialFolder:
         """Make the folder of a trial. Raises ``OSError``; an existing folder is ``FileExistsError``."""
@@ -183,6 +186,7 @@ class EvidenceWriter:
             self._remove_empty_folders()
             self.journal("sealing")
             self.close()
+            self._fixed[layout.JOURNAL] = self._journal_digest.hexdigest()
             data = self._manifest()
             self.files.sync_all(self.path)
             draft = os.path.join(self.path, layout.MANIFEST_DRAFT)

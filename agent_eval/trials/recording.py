@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agent_eval.evidence.writer import EvidenceWriter, TrialFolder
 from agent_eval.grade.trial_evidence import TrialEvidence
-from agent_eval.grade.void import RECORDING_FAILED, judge_trial
+from agent_eval.grade.void import EVIDENCE_TAMPERED, RECORDING_FAILED, judge_trial
 from agent_eval.records import credentials
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
 from agent_eval.records.outcome import Outcome
@@ -24,6 +24,8 @@ from agent_eval.trials.execution import Execution
 from agent_eval.trials.identity import IdentityTracker
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# The folder was made new for the trial, so that only its subject can have put something there (a link is EEXIST or ELOOP, too).
+_PLANTED = (os.strerror(errno.EEXIST), os.strerror(errno.ELOOP))
 _SMALL_BYTES = 64 * 1024
 _MAX_SIGHTINGS = 20
 _NOTICEABLE_BYTES = 64 * 1024
@@ -151,14 +153,18 @@ class Recording:
                 return self._record(execution, recording), True
             except OSError as error:
                 execution.note(error)
-        failure = Failure(RECORDING_FAILED, "; ".join(execution.errors))
-        grader = self._run.grader
+        detail, grader = "; ".join(execution.errors), self._run.grader
+        if how is not None:
+            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (Failure(EVIDENCE_TAMPERED, f"{how}: {detail}"),), grader=grader), False
+        failure = Failure(RECORDING_FAILED, detail)
         return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=RECORDING_FAILED, grader=grader), False
 
     def _brought_about_by_subject(self, execution: Execution) -> str | None:
         """How the subject made recording fail, ``None`` when nothing shows that it did."""
-        if self._place is not None and place_of(self._run.writer.path) != self._place:
+        if self._place is not None and self._folder is not None and place_of(self._run.writer.path, self._folder.path) != self._place:
             return "the evidence directory was moved or its mode changed while the trial ran"
+        if self._place is not None and any(sign in text for text in execution.errors for sign in _PLANTED):
+            return "a file of the trial's record was there before it was written"
         full = any(number in _FULL for number in execution.error_numbers) or any("space" in text for text in execution.errors)
         if full and self._scratch is not None and execution.held[1] >= _NOTICEABLE_BYTES and self._same_disk(self._scratch.path):
             # The scratch goes first: a record can only be written now if that made room.
@@ -174,11 +180,10 @@ class Recording:
             return False
 
 
-def place_of(path: str) -> Place | None:
-    """What identifies an evidence directory on disk; ``None`` when it is not there."""
+def place_of(path: str, folder: str) -> Place | None:
+    """What identifies an evidence directory and a trial's folder in it on disk; ``None`` when one is not there."""
     try:
-        status = os.stat(path)
-        inner = os.stat(os.path.join(path, "trials"))
+        found = [os.stat(place, follow_symlinks=False) for place in (path, os.path.join(path, "trials"), os.path.dirname(folder), folder)]
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_mode, inner.st_ino, inner.st_mode
+    return tuple(number for status in found for number in (status.st_dev, status.st_ino, status.st_mode))

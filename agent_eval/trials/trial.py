@@ -35,7 +35,8 @@ class TrialTask:
         """The first command, once the journal says that the trial started."""
         trial = self._trial
         self._run.on_start(trial.case.id, trial.number)
-        self._place = place_of(self._run.writer.path)
+        if trial.folder is not None:
+            self._place = place_of(self._run.writer.path, trial.folder.path)
         command = trial.start()
         if command is None:
             return None

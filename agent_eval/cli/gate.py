@@ -62,6 +62,7 @@ def read_only(args: argparse.Namespace, contract: str, directory: str) -> int:
     from agent_eval.gates.lineage import open_for_reading
     from agent_eval.report.gates_text import exit_line, status_lines, verification_lines
 
+    lines: Callable[[Mapping], list[str]]
     if args.action == "verify":
         found = verify(directory, contract, args.head)
         code = ExitCode.PASSED if found.ok else ExitCode.EVIDENCE

@@ -83,5 +83,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-x", "--max-fail", type=positive, metavar="N", help="start no trial after N have failed")
     group.add_argument("--sync", choices=("seal", "trial"), default="seal", help="make evidence durable at the seal, or after every trial")
     group.add_argument("--dry-run", action="store_true", help="validate and print the plan; run and write nothing")
+    group.add_argument("--junit", metavar="FILE", help="also write JUnit XML, a testcase for each planned trial")
+    group.add_argument("--markdown", metavar="FILE", help="also write a summary for the page of a CI job")
     group.add_argument("--allow-credential-shape", action="append", default=[], metavar="WHERE", help="accept something shaped like a credential at this place")
     group.add_argument("--regrade", metavar="DIR", help="the same as run.py regrade DIR")

@@ -36,6 +36,10 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
 
     prepare_process()
     refuse_credentials([name, *argv], args.allow_credential_shape)
+    if args.junit or args.markdown:
+        from agent_eval.cli.report import check_before_run
+
+        check_before_run(args.junit, args.markdown)
     from agent_eval.cli.run_display import run_and_print
     from agent_eval.trials.run import RunOptions
     from agent_eval.trials.selection import parse_shard, shard_of

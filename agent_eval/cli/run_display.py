@@ -10,6 +10,7 @@ from collections.abc import Callable
 from agent_eval.measure.summary import Tally
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
+from agent_eval.records.problems import EvidenceFault, InvalidInput
 from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.recording import FinishedTrial
@@ -67,10 +68,29 @@ def finish(result: RunResult, args: argparse.Namespace) -> int:
     if result.seal is None and not interrupted:
         code = ExitCode.EVIDENCE
     if args.json:
+        for line in written_formats(result, args):
+            print(line, file=sys.stderr)
         print(json.dumps({**summary, "exit_code": int(code), "path": result.path, "seal": result.seal}, sort_keys=True))
         return code
     rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
     print(summary_table(result.plan, summary, rows))
     print()
+    for line in written_formats(result, args):
+        print(line)
     print(closing_lines(summary["verdict"], result.path, result.seal, code))
     return code
+
+
+def written_formats(result: RunResult, args: argparse.Namespace) -> list[str]:
+    """Write the CI formats that were asked for; a line for each. A failure is said, and the run's exit code stands."""
+    junit, markdown = getattr(args, "junit", None), getattr(args, "markdown", None)
+    if not junit and not markdown:
+        return []
+    from agent_eval.cli.report import write_after_run
+
+    try:
+        return list(write_after_run(result.path, junit, markdown))
+    except (InvalidInput, EvidenceFault) as error:
+        for problem in error.problems:
+            print(f"error: {escape(str(problem))}", file=sys.stderr)
+        return []

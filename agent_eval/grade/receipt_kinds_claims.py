@@ -13,7 +13,7 @@ from agent_eval.records.problems import Problem
 
 from .engine import Check, Evidence, Finding, Spec, failed, missing, not_applicable, passed, register, unsupported
 from .fields import COUNT, POINTER, REGEX, TEXT, Field, choice
-from .matchers import COMMAND, EVENT, Sifted, Test, command_test, event_test
+from .matchers import COMMAND, EVENT, Sifted, Test, command_needs, command_test, event_needs, event_test
 from .patterns import compile_regex
 from .receipt_base import ARTIFACT_DIGESTS, ReceiptKind, tokens_of
 from .receipt_kinds_record import values_at
@@ -73,8 +73,8 @@ class ClaimBacked(ReceiptKind):
     def needs(self, spec: Spec) -> tuple[str, ...]:
         # An absent list backs nothing and is a fail; a redacted one might, and is missing.
         backing = {
-            "command": ("/commands/*/cmd", "/commands/*/argv", "/commands/*/exitCode"),
-            "event": ("/events/*/type", "/events/*/detail"),
+            "command": command_needs(spec.get("cmd", ""), exit_code=True),
+            "event": event_needs(spec.get("event", {})),
             "artifact": ("/artifacts/*/sha256", "/artifacts/*/role"),
         }
         return (spec.get("claimPath", "/notes/*"), *backing[spec["byKind"]])

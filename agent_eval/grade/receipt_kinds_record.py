@@ -76,6 +76,12 @@ class FieldShape(_PointerKind):
         "pattern": Field(REGEX, "all of the string matches"),
     }
 
+    def needs(self, spec: Spec) -> tuple[str, ...]:
+        # Type and length do not depend on what is inside: "-" is the item that no list has (RFC 6901), so only
+        # a redaction of the place itself, or of what holds it, counts.
+        inside = "" if "enum" in spec else "/-"
+        return (spec["path"] + inside,)
+
     def problems(self, spec: Spec, where: str) -> list[Problem]:
         if spec.keys() - {"kind", "path"}:
             return []

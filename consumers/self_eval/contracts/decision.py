@@ -54,15 +54,25 @@ class Contract:
         """Judge one record. A record without a part that a rule needs is ``invalid``, never favourable."""
         found: list[tuple[str, str]] = []
         for rule in self.rules:
-            try:
-                found += rule(declaration, record)
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError) as error:
-                found.append((INVALID, f"malformed-record:{rule.__name__.strip('_')}:{type(error).__name__}"))
+            found += _answers(rule, declaration, record)
+        found += _answers(self._level, declaration, record)
         for outcome in (INVALID, ABSTAIN, KEEP):
             reasons = tuple(dict.fromkeys(reason for kind, reason in found if kind == outcome))
             if reasons:
                 return Decision(outcome, reasons)
-        return Decision(PROMOTE, (), "established" if self.established(declaration, record) else "directional")
+        return Decision(PROMOTE, (), next(reason for kind, reason in found if kind == PROMOTE))
+
+    def _level(self, declaration: Record, record: Record) -> Reasons:
+        yield PROMOTE, "established" if self.established(declaration, record) else "directional"
+
+
+def _answers(rule: Rule, declaration: Record, record: Record) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    try:
+        found.extend(rule(declaration, record))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError) as error:
+        found.append((INVALID, f"malformed-record:{rule.__name__.strip('_')}:{type(error).__name__}"))
+    return found
 
 
 def sign_test(wins: int, losses: int) -> Fraction:

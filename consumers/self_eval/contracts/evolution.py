@@ -107,7 +107,7 @@ def _anchor(declared: Record, record: Record) -> Reasons:
         for arm in ("incumbent", "challenger"):
             if item.get(arm) is not None and not decision.is_binary(item[arm]):
                 yield INVALID, "outcome-not-binary"
-    if record.get("repeats", {}).get("incumbent", 1) != record.get("repeats", {}).get("challenger", 1):
+    if record["repeats"]["incumbent"] != record["repeats"]["challenger"]:
         yield INVALID, "different-repeats"
     if any(item.get("incumbent") is None for item in items):
         yield ABSTAIN, "incumbent-unscored"

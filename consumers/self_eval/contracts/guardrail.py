@@ -170,7 +170,8 @@ def _after(declared: Record, record: Record) -> Reasons:
         yield INVALID, "candidate-left-live"
     if set(COVERAGE) - set(record["coverage"]):
         yield INVALID, "coverage-statement-missing"
-    if record["claim"] == "safer" and (record["targetIsStub"] or not _established(declared, record)):
+    stub = record["targetIsStub"]
+    if record["claim"] == "safer" and (stub or not _established(declared, record)):
         yield INVALID, "claim-not-supported"
 
 

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from agent_eval.measure.exact import sign_test_one_sided, wins_needed
 from agent_eval.measure.multiplicity import alpha_at_look
@@ -105,14 +106,14 @@ class Decision:
     findings: tuple[Finding, ...]
     level: Level | None = None
     test: PairedTest | None = None
-    detail: dict[str, object] = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
 
     @property
     def codes(self) -> tuple[str, ...]:
         """The machine words of the reasons, each once."""
         return tuple(dict.fromkeys(finding.code for finding in self.findings))
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """The verdict part of a decision record."""
         return {
             "decision": self.outcome.value, "evidence_level": self.level.value if self.level else None,
@@ -150,7 +151,7 @@ def strictness(test: PairedTest, *, need_established: bool) -> list[Finding]:
     return []
 
 
-def conclude(findings: Iterable[Finding], test: PairedTest | None = None, **detail: object) -> Decision:
+def conclude(findings: Iterable[Finding], test: PairedTest | None = None, **detail: Any) -> Decision:
     """One decision: the worst outcome of any finding; without one, a promotion at the level that the test reached."""
     kept = tuple(findings)
     outcome = max((finding.outcome for finding in kept), key=_SEVERITY.__getitem__, default=Outcome.PROMOTE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.grade.fields import Field, Form, is_integer, is_number, is_text
 from agent_eval.records import strict_json
@@ -52,7 +53,7 @@ def read_bytes(path: str) -> bytes:
     return data
 
 
-def read_object(path: str) -> dict[str, object]:
+def read_object(path: str) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
         return strict_json.parse_object(read_bytes(path))
@@ -64,7 +65,7 @@ def rows(data: bytes, name: str) -> list[Row]:
     """The objects of a JSON array or of JSON Lines; every malformed row is a problem, none is skipped."""
     if data.lstrip(b" \t\r\n").startswith(b"["):
         try:
-            values = strict_json.parse(data)
+            values: Any = strict_json.parse(data)
         except strict_json.JsonError as error:
             raise InvalidInput.one(name, f"is not strict JSON: {error}") from None
         found = [Row(f"{name}#/{index}", value) for index, value in enumerate(values)]
@@ -118,7 +119,7 @@ def duplicates(found: list[Row], key: str) -> list[Problem]:
     return problems
 
 
-def filled(value: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:
+def filled(value: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
     """``value`` with the default of every absent field that has one."""
     defaults = {name: item.default for name, item in fields.items() if item.default is not None}
     return {**defaults, **value}

@@ -18,6 +18,7 @@ import os
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from agent_eval.gates.blobs import BlobStore
 from agent_eval.gates.files import Files, replace_file
@@ -57,7 +58,7 @@ class Entry:
         named = self.body.get("blobs", {})
         return tuple(value for value in named.values() if isinstance(value, str)) if isinstance(named, dict) else ()
 
-    def _covered(self) -> dict[str, object]:
+    def _covered(self) -> dict[str, Any]:
         return {
             "seq": self.seq, "prev": self.prev, "kind": self.kind, "at": self.at, "actor": self.actor,
             "body": self.body,
@@ -82,7 +83,7 @@ class Chain:
         return self.entries[-1].digest if self.entries else NO_DIGEST
 
 
-def normalised(value: object) -> object:
+def normalised(value: object) -> Any:
     """``value`` with every string in NFC, as the ledger writes it. Raises InvalidInput for what JSON cannot hold."""
     if isinstance(value, str):
         try:
@@ -123,7 +124,7 @@ def named_blobs(entry: Entry, blobs: BlobStore) -> Iterator[str]:
     """Every digest that an entry rests on: those in its body, then those in the lists that its body names."""
     yield from entry.blobs()
     for name in entry.body.get("blob_lists", ()):
-        yield from strict_json.parse(blobs.get(entry.body["blobs"][name]))
+        yield from cast("list[str]", strict_json.parse(blobs.get(entry.body["blobs"][name])))
 
 
 class Ledger:
@@ -222,7 +223,7 @@ def _read_lines(lineage: str, head: tuple[int, str] | Problem) -> Chain:
 
 def _parse_line(line: bytes, before: list[Entry]) -> Entry | str:
     try:
-        value = strict_json.parse_object(line)
+        value: dict[str, Any] = strict_json.parse_object(line)
     except strict_json.JsonError as error:
         return f"is not an entry: {error}"
     if set(value) != _KEYS or not isinstance(value["body"], dict) or type(value["seq"]) is not int:

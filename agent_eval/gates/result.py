@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from agent_eval.gates.decision import Decision, Finding, Outcome, conclude
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage, digest_of
-from agent_eval.records.problems import Problem
+from agent_eval.records.problems import EvidenceFault, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,14 @@ def last(entries: list[Entry], **wanted: object) -> Entry | None:
         if all(entry.body.get(key) == value for key, value in wanted.items()):
             return entry
     return None
+
+
+def newest(entries: list[Entry], **wanted: object) -> Entry:
+    """As :func:`last`, where the state machine guarantees one: its absence is a broken history."""
+    found = last(entries, **wanted)
+    if found is None:
+        raise EvidenceFault.one("ledger.jsonl", f"an entry with {wanted} is missing, which a later one rests on")
+    return found
 
 
 def same_verdict(entry: Entry, again: Decision, recorded: Mapping) -> list[Problem]:

@@ -362,7 +362,7 @@ def test_E25_malformed_anchor_row(world: EpochWorld, row: str) -> None:
     path = world.write()
     with (world.folder / "anchor.jsonl").open("a") as stream:
         stream.write(row + "\n")
-    with pytest.raises(InvalidInput, match="anchor.jsonl#L41"):
+    with pytest.raises(InvalidInput, match=r"anchor\.jsonl#L41"):
         gate.open_ledger(world.ledger, path, "owner", files=FAST)
 
 
@@ -370,7 +370,7 @@ def test_E25_malformed_anchor_row(world: EpochWorld, row: str) -> None:
 def test_E26_nan_or_infinite_score(world: EpochWorld, value: str) -> None:
     world.open()
     path = world.folder / "r.jsonl"
-    path.write_text('{"type": "utility", "candidate": "a", "task": "t", "outcome": %s, "deps": {}, "artifact_sha256": "%s"}' % (value, "a" * 64))
+    path.write_text(json.dumps({"type": "utility", "candidate": "a", "task": "t", "outcome": 7, "deps": {}, "artifact_sha256": "a" * 64}).replace("7", value))
     with pytest.raises(InvalidInput, match="is not a JSON object"):
         gate.record(world.ledger, str(path), "pia")
 

@@ -6,6 +6,7 @@ slot with its digest. Paths are relative to the configuration file.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ _ANCHOR_OR_NULL = Form("an object or null", lambda value: value is None or isins
 _SCHEDULE = Form(
     "a non-empty, strictly increasing list of integers from 1",
     lambda value: isinstance(value, list) and bool(value) and all(type(item) is int and item >= 1 for item in value)
-    and all(a < b for a, b in zip(value, value[1:])),
+    and all(a < b for a, b in itertools.pairwise(value)),
 )
 _CONFIG = {
     "format": Field(choice(CONFIG_FORMAT), "names this format", required=True),
@@ -171,7 +172,8 @@ def same_actor(one: Mapping, other: Mapping) -> str | None:
 
 
 def _read_files(frozen: Mapping[str, str]) -> tuple[dict[str, str], list[Problem]]:
-    digests, problems = {}, []
+    digests: dict[str, str] = {}
+    problems: list[Problem] = []
     for name, place in frozen.items():
         try:
             digests[name] = sha256_bytes(read_regular(place).data)
@@ -181,7 +183,7 @@ def _read_files(frozen: Mapping[str, str]) -> tuple[dict[str, str], list[Problem
 
 
 def _independence_problems(config: Mapping, items: tuple[Item, ...], path: str) -> list[Problem]:
-    problems = []
+    problems: list[Problem] = []
     shared = same_actor(config["proposer"], config["acceptor"])
     if shared:
         problems.append(Problem(f"{path}/acceptor", f"has the same {shared} as the proposer", "someone else must accept"))

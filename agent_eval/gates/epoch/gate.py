@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from agent_eval.gates import inputs, leakage
 from agent_eval.gates import lineage as lineages
@@ -32,7 +33,7 @@ def open_ledger(directory: str, config_path: str, actor: str, *, files: Files | 
     with lineages.create(directory, files or Files()) as lineage:
         frozen, blobs = lineages.freeze(lineage, setup.frozen_paths)
         anchor = setup.config["anchor"]
-        body = {
+        body: dict[str, object] = {
             "contract": CONTRACT, "lineage": lineages.new_id(), "config": setup.config, "frozen_files": frozen, "root": ".", "live": [],
             "criteria": setup.criteria, "prior_looks": anchor["prior_looks"] if anchor else 0,
             "manifest_sha256": digest_of({"config": setup.config, "criteria": setup.criteria}), "blobs": blobs,
@@ -94,12 +95,8 @@ def checkpoint(directory: str, actor: str, *, files: Files | None = None) -> Res
         state = fold(lineage.entries)
         findings = _stop_findings(lineage, state, actor)
         due = _next_checkpoint(lineage, state)
-        if not findings and state.open_checkpoint is not None:
-            findings = [Finding(Outcome.INVALID, "checkpoint_open", "the last checkpoint is not decided yet")]
-        elif not findings and due is None:
-            findings = [Finding(Outcome.INVALID, "no_checkpoint_left", "the schedule of this epoch is used up")]
-        elif not findings and state.spent() < due:
-            findings = [Finding(Outcome.INVALID, "checkpoint_not_reached", f"{state.spent()} utility records, the next checkpoint is declared at {due}")]
+        if not findings:
+            findings = _checkpoint_findings(state, due)
         if findings:
             return refused(lineage, CONTRACT, "checkpoint", "refused", conclude(findings))
         lineage.ledger.append("checkpoint_reached", actor, {"epoch": state.epoch, "declared_at": due, "spent": state.spent(), "index": state.checkpoints_reached})
@@ -151,7 +148,7 @@ def revalidate(directory: str, slot: str, actor: str, *, files: Files | None = N
 
 def judge(lineage: Lineage, state: State) -> dict[int, tuple[Decision, str]]:
     """{queue position: (decision, slot)} for every challenger of the open checkpoint. Pure in what the ledger holds."""
-    waiting = state.waiting(before=state.open_checkpoint.seq)
+    waiting = state.waiting(before=_checkpoint_seq(state))
     anchor, items = lineage.config["anchor"], items_of(lineage)
     verdicts: dict[int, tuple[Decision, str]] = {}
     for challenger in waiting:
@@ -167,10 +164,11 @@ def judge(lineage: Lineage, state: State) -> dict[int, tuple[Decision, str]]:
     return verdicts
 
 
-def decision_entry(lineage: Lineage, state: State, verdicts: dict[int, tuple[Decision, str]], actor: str) -> dict[str, object]:
+def decision_entry(lineage: Lineage, state: State, verdicts: dict[int, tuple[Decision, str]], actor: str) -> dict[str, Any]:
     """The body of ``acceptor_decision``: the full record of every challenger of the look."""
     look = state.looks + 1
-    rows, promotions = [], []
+    rows: list[dict[str, Any]] = []
+    promotions: list[dict[str, Any]] = []
     for seq, (decision, slot) in sorted(verdicts.items()):
         challenger, criterion = state.challengers[seq], state.criteria[slot]
         row = decision_body(
@@ -186,7 +184,7 @@ def decision_entry(lineage: Lineage, state: State, verdicts: dict[int, tuple[Dec
             promotions.append({"slot": slot, "queued_at": seq})
     promotions.sort(key=lambda promotion: promotion["slot"])
     return {
-        "epoch": state.epoch, "checkpoint": state.open_checkpoint.seq, "look": look, "challengers": len(rows),
+        "epoch": state.epoch, "checkpoint": _checkpoint_seq(state), "look": look, "challengers": len(rows),
         "looks_after": look if rows else state.looks, "verdicts": rows, "promotions": promotions,
     }
 
@@ -241,10 +239,20 @@ def _acceptor_findings(lineage: Lineage, state: State, actor: str) -> list[Findi
     return findings
 
 
+def _checkpoint_findings(state: State, due: int | None) -> list[Finding]:
+    if state.open_checkpoint is not None:
+        return [Finding(Outcome.INVALID, "checkpoint_open", "the last checkpoint is not decided yet")]
+    if due is None:
+        return [Finding(Outcome.INVALID, "no_checkpoint_left", "the schedule of this epoch is used up")]
+    if state.spent() < due:
+        return [Finding(Outcome.INVALID, "checkpoint_not_reached", f"{state.spent()} utility records, the next checkpoint is declared at {due}")]
+    return []
+
+
 def _moved_findings(lineage: Lineage, state: State) -> list[Finding]:
     """A challenger whose file changed after it was queued would be promoted as other bytes than it was scored as."""
     findings = []
-    for challenger in state.waiting(before=state.open_checkpoint.seq):
+    for challenger in state.waiting(before=_checkpoint_seq(state)):
         queued = next(entry for entry in lineage.of_kind("challenger_queued") if entry.seq == challenger.seq)
         path = os.path.join(os.path.realpath(lineage.directory), queued.body["path"])
         try:
@@ -286,8 +294,14 @@ def _keep_one(verdicts: dict[int, tuple[Decision, str]], slot: str, digests: dic
     chosen = verdict.choose(own)
     for seq, (decision, where) in verdicts.items():
         if where == slot and decision.outcome is Outcome.PROMOTE and digests[seq] != chosen:
-            finding = Finding(Outcome.KEEP, "another_promoted", f"challenger {chosen[:12]} of the same look is the better one")
+            finding = Finding(Outcome.KEEP, "another_promoted", f"challenger {str(chosen)[:12]} of the same look is the better one")
             verdicts[seq] = (conclude([finding], decision.test, **decision.detail), slot)
+
+
+def _checkpoint_seq(state: State) -> int:
+    if state.open_checkpoint is None:
+        raise ValueError("no checkpoint is open")
+    return state.open_checkpoint.seq
 
 
 def _overall(decisions: list[Decision]) -> Decision:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.gates import inputs
 from agent_eval.gates.decision import Finding, Outcome
@@ -73,7 +74,8 @@ class Batch:
 def read_batch(data: bytes, name: str) -> Batch:
     """The rows of a file. Raises InvalidInput with every problem: non-binary outcomes, unknown fields, rows given twice."""
     problems: list[Problem] = []
-    utilities, anchors = [], []
+    utilities: list[dict] = []
+    anchors: list[dict] = []
     seen: dict[tuple, str] = {}
     for row in inputs.rows(data, name):
         fields = _ANCHOR if row.value.get("type") == "anchor_outcome" else _UTILITY
@@ -131,7 +133,7 @@ def _anchor_findings(batch: Batch, state: State, config: Mapping, items: tuple[I
     return findings
 
 
-def read_challenger(value: object, where: str) -> dict:
+def read_challenger(value: Any, where: str) -> dict:
     """A challenger file. Raises InvalidInput with every problem."""
     problems = inputs.object_problems(value, where, _CHALLENGER)
     if isinstance(value, dict):

@@ -56,7 +56,7 @@ def compare(question: Question, incumbent: Outcomes, challenger: Outcomes, leaks
 
 def choose(decisions: Mapping[str, Decision]) -> str | None:
     """The one of several promotions of a slot: smaller p, then larger margin, then digest (the key)."""
-    passing = [(d.test.p_value, len(d.test.losses) - len(d.test.wins), key) for key, d in decisions.items() if d.outcome is Outcome.PROMOTE]
+    passing = [(d.test.p_value, len(d.test.losses) - len(d.test.wins), key) for key, d in decisions.items() if d.outcome is Outcome.PROMOTE and d.test]
     return min(passing)[2] if passing else None
 
 

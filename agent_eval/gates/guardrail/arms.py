@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from agent_eval.gates.guardrail.bench import Bench, Cell, CellEvidence
 from agent_eval.gates.guardrail.suite import Case
@@ -61,4 +62,4 @@ def record_arm(lineage: Lineage, name: str, run: ArmRun, of: str) -> Entry:
 
 def read_cells(lineage: Lineage, entry: Entry) -> list[Cell]:
     """The cells of a recorded arm."""
-    return [Cell.from_json(value) for value in strict_json.parse(lineage.blob(entry, "cells"))]
+    return [Cell.from_json(value) for value in cast("list", strict_json.parse(lineage.blob(entry, "cells")))]

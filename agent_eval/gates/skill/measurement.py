@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.gates import inputs
 from agent_eval.gates.decision import Finding, Outcome
@@ -98,7 +99,7 @@ class Record:
     arms: dict[str, Arm]
 
 
-def read(value: object, where: str = "measurement") -> Record:
+def read(value: Any, where: str = "measurement") -> Record:
     """The record in a JSON value. Raises InvalidInput with every problem of form."""
     problems = inputs.object_problems(value, where, _RECORD)
     raise_if(problems)

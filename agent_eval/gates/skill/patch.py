@@ -10,8 +10,10 @@ or ``append`` (no anchor). Anchors are looked for in the base, so that the order
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.gates import inputs
 from agent_eval.gates.decision import Finding, Outcome
@@ -68,7 +70,7 @@ class _Edit:
     new: bytes
 
 
-def read(value: object, where: str = "patch") -> Patch:
+def read(value: Any, where: str = "patch") -> Patch:
     """The patch in a JSON value. Raises InvalidInput with every problem."""
     problems = inputs.object_problems(value, where, _PATCH)
     raise_if(problems)
@@ -85,7 +87,7 @@ def read(value: object, where: str = "patch") -> Patch:
     )
 
 
-def _operation_problems(operation: object, where: str) -> list[Problem]:
+def _operation_problems(operation: Any, where: str) -> list[Problem]:
     problems = inputs.object_problems(operation, where, _OPERATION)
     if problems:
         return problems
@@ -118,9 +120,9 @@ def apply(
         for name in ("operations", "changed_lines", "changed_bytes") if cost[name] > budget[name]
     ]
     candidate = dict(base)
-    for path, located in edits.items():
-        ordered = sorted(located, key=lambda edit: (edit.start, edit.end))
-        if any(after.start < before.end or after.start == before.start for before, after in zip(ordered, ordered[1:])):
+    for path, found in edits.items():
+        ordered = sorted(found, key=lambda edit: (edit.start, edit.end))
+        if any(after.start < before.end or after.start == before.start for before, after in itertools.pairwise(ordered)):
             findings.append(_reject("overlapping_edits", "two operations edit the same place", path))
         candidate[path] = _edited(base[path], ordered)
         findings += _protection_findings(path, base[path], candidate[path], ordered, protected)

@@ -13,7 +13,7 @@ from agent_eval.gates.files import Files
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage
 from agent_eval.gates.repository import Repository
-from agent_eval.gates.result import Result, guard, last, refused
+from agent_eval.gates.result import Result, guard, last, newest, refused
 from agent_eval.gates.skill.gate import CONTRACT, incumbent, state_of
 from agent_eval.records.problems import InvalidInput
 
@@ -29,7 +29,7 @@ def review(
             return refused(lineage, CONTRACT, "review", "refused", stopped)
         decided = next((e for e in lineage.of_kind("decided") if e.digest == decision_digest), None)
         findings = _review_findings(lineage, decided, reviewer)
-        if findings:
+        if findings or decided is None:
             lineage.ledger.append("review_refused", reviewer, {"of": decision_digest, "reasons": [f.to_json() for f in findings]})
             return refused(lineage, CONTRACT, "review", "refused", conclude(findings))
         state = "reviewed" if approve else "rejected"
@@ -51,10 +51,10 @@ def promote(directory: str, actor: str, *, proposal: int | None = None, git: boo
             return refused(lineage, CONTRACT, "promote", "refused", stopped)
         reviewed = last(lineage.of_kind("reviewed"), **({"proposal": proposal} if proposal is not None else {}))
         findings = _promote_findings(lineage, reviewed)
-        if findings:
+        if findings or reviewed is None:
             return refused(lineage, CONTRACT, "promote", "refused", conclude(findings))
         number = reviewed.body["proposal"]
-        proposed = last(lineage.of_kind("proposed"), proposal=number)
+        proposed = newest(lineage.of_kind("proposed"), proposal=number)
         targets = {
             path: live.Content(lineage.blob(proposed, f"candidate:{path}"), content.mode)
             for path, content in incumbent(lineage).items()  # reading it proves the rollback target restorable
@@ -108,7 +108,7 @@ def _review_findings(lineage: Lineage, decided: Entry | None, reviewer: str) -> 
     if decided is None:
         return [Finding(Outcome.INVALID, "unknown_decision", "no decision of this lineage has that digest")]
     number = decided.body["proposal"]
-    proposed = last(lineage.of_kind("proposed"), proposal=number)
+    proposed = newest(lineage.of_kind("proposed"), proposal=number)
     findings = []
     if state_of(lineage, number) != "candidate_accepted":
         findings.append(Finding(Outcome.INVALID, "not_accepted", f"proposal {number} is {state_of(lineage, number)}"))
@@ -127,7 +127,7 @@ def _promote_findings(lineage: Lineage, reviewed: Entry | None) -> list[Finding]
     if state_of(lineage, number) != "reviewed":
         return [Finding(Outcome.INVALID, "wrong_state", f"proposal {number} is {state_of(lineage, number)}")]
     decided = next(e for e in lineage.of_kind("decided") if e.digest == reviewed.body["of"])
-    proposed = last(lineage.of_kind("proposed"), proposal=number)
+    proposed = newest(lineage.of_kind("proposed"), proposal=number)
     findings = []
     if decided.body["evidence_level"] == Level.DIRECTIONAL and not reviewed.body["waiver"]:
         findings.append(Finding(Outcome.KEEP, "waiver_needed", "the gain is directional: the review must waive the exact bound, with a reason"))
@@ -162,9 +162,9 @@ def _commit(lineage: Lineage, entry: Entry, repository: Repository) -> None:
 def _finish_commit(lineage: Lineage) -> None:
     """A commit that a crash came between is made now."""
     asked = [entry for entry in lineage.entries if entry.body.get("git")]
-    if asked and not any(entry.body["of"] == asked[-1].seq for entry in lineage.of_kind("committed")):
-        if not lineage.live_drift():
-            _commit(lineage, asked[-1], Repository(lineage.root.path))
+    made = {entry.body["of"] for entry in lineage.of_kind("committed")}
+    if asked and asked[-1].seq not in made and not lineage.live_drift():
+        _commit(lineage, asked[-1], Repository(lineage.root.path))
 
 
 def _history(lineage: Lineage) -> list[tuple[int | None, dict[str, live.FileState]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_eval.gates import inputs
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage
-from agent_eval.gates.result import last, same_verdict
+from agent_eval.gates.result import last, newest, same_verdict
 from agent_eval.gates.skill import gate, verdict
 from agent_eval.records.problems import Problem
 
@@ -16,7 +16,7 @@ def replay(lineage: Lineage) -> tuple[list[Problem], int]:
     decided = lineage.of_kind("decided")
     for entry in decided:
         before = lineage.until(entry.seq)
-        question, records = gate.question_of(before, last(before.of_kind("proposed"), proposal=entry.body["proposal"]))
+        question, records = gate.question_of(before, newest(before.of_kind("proposed"), proposal=entry.body["proposal"]))
         problems += same_verdict(entry, verdict.decide(question, records), entry.body)
     for entry in lineage.of_kind("promoted"):
         problems += _promotion_problems(lineage.until(entry.seq), entry)

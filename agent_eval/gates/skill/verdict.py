@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.gates.decision import Decision, Finding, Level, Outcome, PairedTest, conclude, paired, strictness
 from agent_eval.gates.skill.config import Task
@@ -166,9 +167,9 @@ def _by_skill(question: Question) -> dict[str, list[str]]:
     return grouped
 
 
-def _per_skill(question: Question, tables: _Tables) -> list[dict[str, object]]:
+def _per_skill(question: Question, tables: _Tables) -> list[dict[str, Any]]:
     """Effect per skill with a paired interval and Holm-adjusted p over the skills, for the record."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for skill, items in sorted(_by_skill(question).items()):
         wins = sum(tables.candidate[i] and not tables.incumbent[i] for i in items)
         losses = sum(tables.incumbent[i] and not tables.candidate[i] for i in items)

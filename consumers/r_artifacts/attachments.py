@@ -94,10 +94,15 @@ def session_fault(data: bytes, facts: dict[str, object]) -> str | None:
     fault = text_fault(data)
     if fault is not None:
         return fault
-    text = data.decode("utf-8")
-    for wanted in (f"R version {facts.get('version_R')} ", f"DESeq2_{facts.get('version_DESeq2')}"):
-        if wanted not in text.replace("\n", " "):
-            return f"does not say {wanted.strip()!r}, which is what the manifest says"
+    words = data.decode("utf-8").split()
+    for name, version in facts["versions"].items():
+        said = [word for word in words if word.startswith(f"{name}_")]
+        if name == "R":
+            fault = f"R version {version} " not in " ".join(words) + " "
+        else:       # Bioconductor is no package; DESeq2 must be there, the others where they are
+            fault = f"{name}_{version}" not in said and (bool(said) or name == "DESeq2")
+        if fault:
+            return f"does not say {name} {version}, which is what the manifest says"
     return None
 
 

@@ -51,6 +51,9 @@ def check_glm(analysis: Analysis, design: Design, base: Base, model: Model, ledg
     errors = ledger.add(Comparison("lfc-se", "lfcSE = sandwich error of the NB GLM at the coefficients", ERROR_TOLERANCE))
     scores = ledger.add(Comparison("glm-score", "the NB score vanishes at the coefficients", SCORE_TOLERANCE,
                                    "Newton step in standard errors"))
+    stuck = sum(value == 0 for value in analysis.column("coefficients", "betaConv"))
+    if stuck:
+        scores.notes.append(f"{stuck} genes have betaConv FALSE: DESeq2 itself did not see them converge, and they are not excused")
     alternatives = _alternatives(analysis)
     used = analysis.column("dispersions", "dispersion")
     for row, (counts, beta) in enumerate(zip(analysis.rows(), zip(*columns))):

@@ -100,7 +100,10 @@ def _check_manifest(folder: Folder, check: Comparison, ledger: Ledger) -> None:
     for name in ("counts_source_sha256", "metadata_source_sha256"):
         reader.digest(f"dataset/{name}")
     for name in ("R", "DESeq2"):
-        folder.facts[f"version_{name}"] = reader.text(f"versions/{name}")
+        reader.text(f"versions/{name}")
+    versions = folder.manifest.get("versions")
+    folder.facts["versions"] = {name: value for name, value in versions.items() if isinstance(value, str)} if isinstance(
+        versions, dict) else {}
     reader.take("command", lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
                 "a list of texts")
     _read_entries(folder, reader)

@@ -55,9 +55,9 @@ def residual_variance_stated_wrongly(s: ArtifactSet) -> None:
     s.metadata["dispersion_fit"]["var_log_disp_ests"] *= 1.001
 
 
-@mutant("dispersion-prior", sets=TWO_GROUPS)
+@mutant("dispersion-prior")
 def prior_variance_stated_wrongly(s: ArtifactSet) -> None:
-    s.metadata["dispersion_fit"]["disp_prior_var"] *= 1.01
+    s.metadata["dispersion_fit"]["disp_prior_var"] *= 1.05
 
 
 @mutant("dispersion-outlier", "dispersion-final")

@@ -90,7 +90,7 @@ def object_is_something_else(folder: Path, made: ArtifactSet) -> None:
     (folder / "dds.rds").write_bytes(b"PK\x03\x04")
 
 
-@form("attachments", says=("sessionInfo.txt", "DESeq2_1.38.3"))
+@form("attachments", says=("sessionInfo.txt", "DESeq2 1.38.3"))
 def session_of_another_version(folder: Path, made: ArtifactSet) -> None:
     path = folder / "sessionInfo.txt"
     path.write_text(path.read_text().replace("1.38.3", "1.40.0"))

@@ -47,30 +47,59 @@ def _common(parser: argparse.ArgumentParser, audit: Callable[[argparse.Namespace
 
 
 def _contamination(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--items", required=True, metavar="FILE", help="the benchmark: id, text, and optionally passed, created (YYYY-MM-DD), split")
-    parser.add_argument("--against", action="append", default=[], metavar="PATH", help="a file or folder that may have leaked into: outputs, traces, patches, prompts, training text")
-    parser.add_argument("--canary", action="append", default=[], metavar="GUID", help="a canary GUID of this suite, besides those in its items")
+    parser.add_argument(
+        "--items", required=True, metavar="FILE", help="the benchmark: id, text, and optionally passed, created (YYYY-MM-DD), split"
+    )
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file or folder that may have leaked into: outputs, traces, patches, prompts, training text",
+    )
+    parser.add_argument(
+        "--canary", action="append", default=[], metavar="GUID", help="a canary GUID of this suite, besides those in its items"
+    )
     parser.add_argument("--cutoff", type=_date, metavar="DATE", help="the model's training cutoff, YYYY-MM-DD")
-    parser.add_argument("--ngram", type=_ngram, metavar="N", help=f"words of an n-gram, {SHORTEST} to {LONGEST} (default: by the items' lengths)")
+    parser.add_argument(
+        "--ngram", type=_ngram, metavar="N", help=f"words of an n-gram, {SHORTEST} to {LONGEST} (default: by the items' lengths)"
+    )
     _common(parser, _audit_contamination)
 
 
 def _labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", required=True, metavar="FILE", help="the labels in question: id, label")
-    parser.add_argument("--verdicts", action="append", default=[], metavar="FILE", help="an independent grader's verdicts on the same items: id, verdict; give two or more")
-    parser.add_argument("--results", action="append", default=[], metavar="FILE", help="a strong system's outcomes: id, passed; give one or more")
+    parser.add_argument(
+        "--verdicts",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="an independent grader's verdicts on the same items: id, verdict; give two or more",
+    )
+    parser.add_argument(
+        "--results", action="append", default=[], metavar="FILE", help="a strong system's outcomes: id, passed; give one or more"
+    )
     parser.add_argument("--probabilities", metavar="FILE", help="P(pass) by item: id, p")
     parser.add_argument("--reviewed", metavar="FILE", help="a reviewed random sample: id, wrong (whether the label was)")
     _common(parser, _audit_labels)
 
 
 def _saturation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("candidates", nargs="+", metavar="DIR", help="evidence of candidates, oldest first; or files of outcomes: id, passed")
-    parser.add_argument("--cap", type=_fraction, default=DEFAULT_CAP, metavar="X", help=f"pass rate that counts as full (default: {DEFAULT_CAP})")
+    parser.add_argument(
+        "candidates", nargs="+", metavar="DIR", help="evidence of candidates, oldest first; or files of outcomes: id, passed"
+    )
+    parser.add_argument(
+        "--cap", type=_fraction, default=DEFAULT_CAP, metavar="X", help=f"pass rate that counts as full (default: {DEFAULT_CAP})"
+    )
     parser.add_argument("--last", type=positive, metavar="M", help="consider the newest M candidates (default: all)")
     parser.add_argument("--alpha", type=_fraction, default=0.05, metavar="A", help="alpha of the gate (default: 0.05)")
     parser.add_argument("--look", type=positive, metavar="K", help="the look at which a gate would decide next")
-    parser.add_argument("--collapse", choices=[rule.value for rule in Collapse], default=Collapse.ALL_PASS.value, help="when a case counts as passed (default: all-pass)")
+    parser.add_argument(
+        "--collapse",
+        choices=[rule.value for rule in Collapse],
+        default=Collapse.ALL_PASS.value,
+        help="when a case counts as passed (default: all-pass)",
+    )
     parser.add_argument("--labels-audited", action="store_true", help="say that the labels were audited: a full suite is then solved")
     _common(parser, _audit_saturation)
 
@@ -187,7 +216,9 @@ def _named(tables: list[tuple[Reading, dict[str, bool]]], option: str) -> dict[s
     found: dict[str, dict[str, bool]] = {}
     for reading, values in tables:
         if reading.name in found:
-            raise InvalidInput.one(option, f"two files are named {reading.name}", "a grader or system is known by its file name: give each its own")
+            raise InvalidInput.one(
+                option, f"two files are named {reading.name}", "a grader or system is known by its file name: give each its own"
+            )
         found[reading.name] = values
     return found
 

@@ -30,11 +30,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("incumbent", metavar="INCUMBENT", help="evidence of what is in place, or @last")
     parser.add_argument("candidate", metavar="CANDIDATE", help="evidence of what shall replace it, or @last")
-    parser.add_argument("--alpha", type=_alpha, default=0.05, metavar="A", help="accepted chance of a wrong verdict, above 0 to 0.5 (default: 0.05)")
-    parser.add_argument("--look", type=positive, metavar="K", help="the K-th look at this suite: spends alpha/(K(K+1)); without it alpha is spent once")
-    parser.add_argument("--collapse", choices=[rule.value for rule in Collapse], default=Collapse.ALL_PASS.value, help="when a case counts as passed (default: all-pass)")
-    parser.add_argument("--critical", action="append", default=[], metavar="CASE", help="a case whose regression forbids improved, besides those that the cases mark")
-    parser.add_argument("--allow-different", action="append", default=[], choices=[term.value for term in Term], metavar="WHAT", help="compare although WHAT differs: " + ", ".join(Term))
+    parser.add_argument(
+        "--alpha", type=_alpha, default=0.05, metavar="A", help="accepted chance of a wrong verdict, above 0 to 0.5 (default: 0.05)"
+    )
+    parser.add_argument(
+        "--look", type=positive, metavar="K", help="the K-th look at this suite: spends alpha/(K(K+1)); without it alpha is spent once"
+    )
+    parser.add_argument(
+        "--collapse",
+        choices=[rule.value for rule in Collapse],
+        default=Collapse.ALL_PASS.value,
+        help="when a case counts as passed (default: all-pass)",
+    )
+    parser.add_argument(
+        "--critical",
+        action="append",
+        default=[],
+        metavar="CASE",
+        help="a case whose regression forbids improved, besides those that the cases mark",
+    )
+    parser.add_argument(
+        "--allow-different",
+        action="append",
+        default=[],
+        choices=[term.value for term in Term],
+        metavar="WHAT",
+        help="compare although WHAT differs: " + ", ".join(Term),
+    )
     parser.add_argument("--unsealed", action="store_true", help="use the finished trials of an unsealed directory")
     add_output_options(parser)
 

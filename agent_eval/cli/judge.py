@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = (
         "A file holds JSON lines, a JSON array, or .csv, one item each with an id. Labels: id, label, and optionally "
-        "split, text, group, failure_mode. Verdicts: id, verdict. A value is true or false, 1 or 0, \"pass\" or "
-        "\"fail\"; a verdict may also be \"unparsed\". Exit code 1 when a required lower bound is not met, else 0."
+        'split, text, group, failure_mode. Verdicts: id, verdict. A value is true or false, 1 or 0, "pass" or '
+        '"fail"; a verdict may also be "unparsed". Exit code 1 when a required lower bound is not met, else 0.'
     )
     parser.add_argument("--labels", required=True, metavar="FILE", help="what people decided")
     parser.add_argument("--verdicts", required=True, metavar="FILE", help="what the judge decided on the same items")

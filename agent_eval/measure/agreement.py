@@ -19,9 +19,10 @@ from agent_eval.measure.intervals import Interval, norm_ppf, tail
 
 
 def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
-    """Cohen's kappa of a square table of counts (rows: first rater, columns: second), None where chance agreement is 1.
+    """Cohen's kappa (1960) of a square table of counts (rows: first rater, columns: second), None where chance agrees always.
 
-    Domain: square, at least 1 x 1, integer counts, at least one item, else OutOfDomain. Exact rationals.
+    (observed - chance) / (1 - chance), in exact rationals. Domain: square, at least 1 x 1, integer counts, at least one
+    item, else OutOfDomain. Not as the validation of a judge: it moves with the share of passes in the sample.
     """
     size = len(table)
     if size == 0 or any(len(row) != size for row in table):
@@ -38,9 +39,10 @@ def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
 
 
 def spearman_rho(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Spearman's rank correlation with average ranks for ties; None when either vector is constant.
+    """Spearman's rank correlation (1904) with average ranks for ties; None when either vector is constant.
 
-    Domain: two vectors of equal length of at least 2, finite numbers, else OutOfDomain. For the distance of two rankings.
+    Pearson's correlation of the ranks, summed in integers. Domain: two vectors of equal length of at least 2, finite
+    numbers, else OutOfDomain. For the distance of two rankings, not as a test.
     """
     if len(a) != len(b) or len(a) < 2:
         raise OutOfDomain(f"a and b must have the same length of at least 2, not {len(a)} and {len(b)}")
@@ -69,12 +71,12 @@ def _doubled_ranks(name: str, values: Sequence[float]) -> list[int]:
 
 
 def true_positive_rate(tp: int, fn: int) -> float:
-    """TP / (TP + FN), positive meaning a human "pass"; OutOfDomain without a positive label."""
+    """TP / (TP + FN), positive meaning a human "pass"; OutOfDomain without a positive label. Never without the TNR."""
     return count("tp", tp) / _labels("positive", tp, fn)
 
 
 def true_negative_rate(tn: int, fp: int) -> float:
-    """TN / (TN + FP); OutOfDomain without a negative label."""
+    """TN / (TN + FP); OutOfDomain without a negative label. Never without the TPR."""
     return count("tn", tn) / _labels("negative", tn, fp)
 
 

@@ -127,9 +127,13 @@ def _log_binomial(successes: float, failures: float, x: float, y: float, deviati
     """log of Gamma(n+1)/(Gamma(s+1)Gamma(f+1)) x^s y^f for positive real s, f with n = s + f (Loader 2000)."""
     n = successes + failures
     return (
-        _stirling_error(n) - _stirling_error(successes) - _stirling_error(failures)
-        - _deviance(successes, n, x, deviation) - _deviance(failures, n, y, -deviation)
-        + 0.5 * math.log(n / (successes * failures)) - _HALF_LOG_TWO_PI
+        _stirling_error(n)
+        - _stirling_error(successes)
+        - _stirling_error(failures)
+        - _deviance(successes, n, x, deviation)
+        - _deviance(failures, n, y, -deviation)
+        + 0.5 * math.log(n / (successes * failures))
+        - _HALF_LOG_TWO_PI
     )
 
 

@@ -215,9 +215,7 @@ def _alpha_spent(alpha: float, look: int | None) -> float:
     return alpha if look is None else float(alpha_at_look(alpha, look))
 
 
-def _verdict(
-    wins: int, losses: int, p_improved: float, p_regressed: float, alpha: float, blocked: bool
-) -> ComparisonVerdict:
+def _verdict(wins: int, losses: int, p_improved: float, p_regressed: float, alpha: float, blocked: bool) -> ComparisonVerdict:
     if wins > losses and p_improved <= alpha and not blocked:
         return ComparisonVerdict.IMPROVED
     if losses > wins and p_regressed <= alpha:
@@ -225,9 +223,7 @@ def _verdict(
     return ComparisonVerdict.INCONCLUSIVE
 
 
-def _pair(
-    case_id: str, incumbent: CaseCounts | None, candidate: CaseCounts | None, rule: Collapse, critical: bool
-) -> PairedCase:
+def _pair(case_id: str, incumbent: CaseCounts | None, candidate: CaseCounts | None, rule: Collapse, critical: bool) -> PairedCase:
     ours, theirs = candidate or CaseCounts(), incumbent or CaseCounts()
     # Both are held to the larger plan, so that fewer trials never make a stricter rule easier for the candidate.
     planned = max(1, ours.planned, theirs.planned)

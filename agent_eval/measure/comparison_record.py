@@ -8,11 +8,12 @@ Keys: `verdict` (improved, regressed, inconclusive), `exit_code`, `rule` {collap
 confidence}, `incumbent` and `candidate` {run_id, plan_sha256, seal (null when unsealed), subject, model (null where
 the plan says nothing), trials (counts), cases_passed, reliability {k, pass_at_k, pass_hat_k} or null}, `different`
 [{term, detail}] that was allowed, `pairs` {cases, matched, only_in_incumbent, only_in_candidate, not_wholly_judged},
-`table` {wins, regressions, both_pass, both_fail}, `verdict_line` (the verdict in words), `p_improved`, `p_regressed` (one-sided, exact), `difference` {value, lower, upper, method, confidence} in
-rates of passed cases, `regression_rate_upper` (one-sided, Clopper-Pearson), `decisive` {more_wins, headroom,
-attainable, blocked_by_critical}, `regressions`, `critical_regressions` and `wins` (case ids), `cases` [{id, critical,
-change, incumbent, candidate (counts or null), incumbent_passed, candidate_passed, assumed_incumbent (trials that
-count as passed without a verdict), assumed_candidate (as not passed)}].
+`table` {wins, regressions, both_pass, both_fail}, `verdict_line` (the verdict in words), `p_improved`, `p_regressed`
+(one-sided, exact), `difference` {value, lower, upper, method, confidence} in rates of passed cases,
+`regression_rate_upper` (one-sided, Clopper-Pearson), `decisive` {more_wins, headroom, attainable,
+blocked_by_critical}, `regressions`, `critical_regressions` and `wins` (case ids), `cases` [{id, critical, change,
+incumbent, candidate (counts or null), incumbent_passed, candidate_passed, assumed_incumbent (trials that count as
+passed without a verdict), assumed_candidate (as not passed)}].
 """
 
 from __future__ import annotations

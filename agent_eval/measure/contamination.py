@@ -185,9 +185,7 @@ def _queue(paired: Sequence[tuple[TextItem, _Found]], seen: Sequence[Mapping]) -
     own = [{"kind": "canary", "source": s["source"], "detail": s["guid"]} for s in seen if s["own"]]
     queue: list[dict[str, object]] = [{"id": None, "level": Level.CONFIRMED.value, "reasons": own}] if own else []
     for level in (Level.CONFIRMED, Level.POSSIBLE):
-        queue += [
-            {"id": item.id, "level": level.value, "reasons": found.reasons} for item, found in paired if found.level is level
-        ]
+        queue += [{"id": item.id, "level": level.value, "reasons": found.reasons} for item, found in paired if found.level is level]
     return queue
 
 

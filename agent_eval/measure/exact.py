@@ -23,8 +23,9 @@ _SAME_POINT_PROBABILITY = 1.0 + 1e-7  # scipy's slack for "as improbable as"
 def sign_test_one_sided(wins: int, losses: int) -> float:
     """P(X >= wins) for X ~ Bin(wins + losses, 1/2): how easily chance alone gives so many wins.
 
-    Domain: integer counts of at least 0, else OutOfDomain. Edges: 1.0 when wins = 0, so also without any discordant
-    pair; ties do not enter. Not for trials of one case counted as cases: they are not independent.
+    The sign test (Arbuthnot 1710), which is McNemar's (1947) exact test with one side. Domain: integer counts of at
+    least 0, else OutOfDomain. Edges: 1.0 when wins = 0, so also without any discordant pair; ties do not enter. Not for
+    trials of one case counted as cases: they are not independent.
     """
     wins, losses = count("wins", wins), count("losses", losses)
     n = wins + losses
@@ -59,9 +60,10 @@ def mcnemar_exact_two_sided(b: int, c: int) -> float:
 
 
 def binom_test_greater(k: int, n: int, p0: float) -> float:
-    """P(X >= k) for X ~ Bin(n, p0), as I_p0(k, n - k + 1).
+    """P(X >= k) for X ~ Bin(n, p0), as I_p0(k, n - k + 1) (Clopper and Pearson 1934).
 
-    Domain: 0 <= k <= n, n >= 1 integers, 0 <= p0 <= 1, else OutOfDomain. Edge: 1.0 when k = 0.
+    Domain: 0 <= k <= n, n >= 1 integers, 0 <= p0 <= 1, else OutOfDomain. Edge: 1.0 when k = 0. Not for comparing two
+    subjects: p0 must be fixed beforehand, not estimated from the incumbent.
     """
     k, n = count_of("k", k, "n", n)
     return _at_least(k, n, probability("p0", p0))

@@ -125,7 +125,8 @@ def _score_arms(c: int, n: int, z: float) -> tuple[float, float]:
 def newcombe_diff_unpaired(c1: int, n1: int, c2: int, n2: int, conf: float = 0.95) -> Interval:
     """Interval of c1/n1 - c2/n2 for two independent groups (Newcombe 1998, hybrid score, method 10 of that paper).
 
-    Not for paired outcomes (the same cases under two subjects): use newcombe_diff_paired.
+    Domain: integer counts, 0 <= c <= n, n >= 1, else OutOfDomain. Not for paired outcomes (the same cases under two
+    subjects): use newcombe_diff_paired.
     """
     c1, n1 = count_of("c1", c1, "n1", n1)
     c2, n2 = count_of("c2", c2, "n2", n2)
@@ -136,9 +137,7 @@ def newcombe_diff_unpaired(c1: int, n1: int, c2: int, n2: int, conf: float = 0.9
     return _within(difference - math.hypot(below1, above2), difference + math.hypot(above1, below2))
 
 
-def newcombe_diff_paired(
-    both: int, only_first: int, only_second: int, neither: int, conf: float = 0.95
-) -> Interval:
+def newcombe_diff_paired(both: int, only_first: int, only_second: int, neither: int, conf: float = 0.95) -> Interval:
     """Interval of rate(first) - rate(second) over paired outcomes (Newcombe 1998, phi without continuity correction).
 
     Arguments are the four cells of the paired table. Trap: with both = neither and no discordant pair the interval is
@@ -193,7 +192,9 @@ def best_belief(successes: int, failures: int, eps: float = 0.05) -> float:
 def hoeffding_halfwidth_two_sided(n: int, alpha: float, width: float = 1.0) -> float:
     """Half-width w with P(|mean - expectation| >= w) <= alpha for n independent values in an interval of `width`.
 
-    Hoeffding 1963: width sqrt(log(2/alpha) / (2n)). Not clipped: above `width` it only says that n is too small.
+    Hoeffding 1963: width sqrt(log(2/alpha) / (2n)). Domain: n >= 1 integer, 0 < alpha < 1, width > 0, else OutOfDomain.
+    Not clipped: above `width` it only says that n is too small. For bounded scores; passes and fails have
+    clopper_pearson, which is narrower.
     """
     return _hoeffding(n, 2.0 / level("alpha", alpha), width)
 

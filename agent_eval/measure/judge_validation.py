@@ -82,7 +82,13 @@ def _splits(labels: Reading) -> dict[str, str]:
     for name, ids in labels.splits.items():
         for item in ids:
             if found.setdefault(item, name) != name:
-                labels.problems.append(Problem(f"{labels.name}, splits", f"item {item!r} is in {found[item]} and in {name}: the splits overlap", "every item in one split"))
+                labels.problems.append(
+                    Problem(
+                        f"{labels.name}, splits",
+                        f"item {item!r} is in {found[item]} and in {name}: the splits overlap",
+                        "every item in one split",
+                    )
+                )
     for row in labels.rows:
         split = row.fields.get("split")
         if split is not None:
@@ -91,7 +97,9 @@ def _splits(labels: Reading) -> dict[str, str]:
         return found
     for row in labels.rows:
         if row.id not in found:
-            labels.problems.append(Problem(row.where, f"item {row.id!r} is in no split while others are", f"name one of {', '.join(SPLITS)}"))
+            labels.problems.append(
+                Problem(row.where, f"item {row.id!r} is in no split while others are", f"name one of {', '.join(SPLITS)}")
+            )
         elif found[row.id] not in SPLITS:
             labels.problems.append(Problem(row.where, f"item {row.id!r} is in split {found[row.id]!r}", f"name one of {', '.join(SPLITS)}"))
     _check_overlap(labels, found)
@@ -167,12 +175,12 @@ def _one_class(labels: Reading, items: list[Item]) -> list[Problem]:
     if len(classes) == 2:
         return []
     shown = "no item" if not classes else f"{len(items)} items, every label is {'pass' if True in classes else 'fail'}"
-    return [Problem(labels.name, f"one class only: {shown}", "a judge is validated on both classes; one of the two rates would be undefined")]
+    return [
+        Problem(labels.name, f"one class only: {shown}", "a judge is validated on both classes; one of the two rates would be undefined")
+    ]
 
 
-def _record(
-    items: list[Item], scored: str | None, fresh: tuple[int, int, int] | None, thresholds: dict[str, float | None]
-) -> dict:
+def _record(items: list[Item], scored: str | None, fresh: tuple[int, int, int] | None, thresholds: dict[str, float | None]) -> dict:
     cells = [item.cell for item in items]
     tp, tn = cells.count("tp"), cells.count("tn")
     positives = sum(item.label for item in items)
@@ -205,7 +213,15 @@ def _record(
 def rate(right: int, total: int) -> dict[str, object]:
     """A rate with its count and exact interval."""
     lower, upper = clopper_pearson(right, total, CONFIDENCE)
-    return {"right": right, "total": total, "value": right / total, "lower": lower, "upper": upper, "confidence": CONFIDENCE, "method": "clopper-pearson"}
+    return {
+        "right": right,
+        "total": total,
+        "value": right / total,
+        "lower": lower,
+        "upper": upper,
+        "confidence": CONFIDENCE,
+        "method": "clopper-pearson",
+    }
 
 
 def _shown(item: Item) -> dict[str, object]:

@@ -20,7 +20,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """Holm's step-down adjusted p-values (Holm 1979), in the order given; controls the family-wise error.
 
     Running maximum of (m - r) p, at most 1, in exact rationals. [] for []. A value outside [0, 1], NaN or no number
-    raises OutOfDomain.
+    raises OutOfDomain. Within one look; between looks alpha is spent (alpha_at_look).
     """
     return _adjusted(p, lambda rank, m: Fraction(m - rank), rising=True)
 
@@ -49,7 +49,8 @@ def _adjusted(p: Sequence[float], factor: Callable[[int, int], Fraction], *, ris
 def alpha_at_look(alpha: float, look: int) -> Fraction:
     """What look number `look` may spend of `alpha`: alpha / (look (look + 1)), exact from the decimal literal.
 
-    The sum over all looks, however many, is at most alpha. Domain: 0 < alpha < 1, look an integer of at least 1,
+    A union bound over a telescoping sum: all looks, however many, spend at most alpha. Not for looks that were taken and
+    not declared. Domain: 0 < alpha < 1, look an integer of at least 1,
     else OutOfDomain. Looks are counted per suite revision and never reset.
     """
     literal = Fraction(repr(level("alpha", alpha)))
@@ -57,7 +58,7 @@ def alpha_at_look(alpha: float, look: int) -> Fraction:
 
 
 def evalue_sign_onesided(wins: int, losses: int) -> float:
-    """E-value against P(win) <= 1/2: the likelihood ratio averaged uniformly over P(win) in (1/2, 1).
+    """E-value against P(win) <= 1/2: the likelihood ratio averaged uniformly over P(win) in (1/2, 1) (Robbins 1970).
 
     2^(n+1) B(w+1, l+1) I_{1/2}(l+1, w+1), n = w + l. Promote when it reaches 1/alpha, at any time and however often
     one looks (Ville's inequality). 1.0 for no discordant pair; infinity above the largest double. E-values multiply

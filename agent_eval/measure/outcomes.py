@@ -33,10 +33,7 @@ def case_counts(reader: EvidenceReader) -> dict[str, CaseCounts]:
         if column is None:
             raise EvidenceFault.one(f"trials/{trial.name}/trial.json", "has no verdict")
         counted[trial.case_id][column] = counted[trial.case_id].get(column, 0) + 1
-    return {
-        case_id: CaseCounts(**columns, unrun=plan["trials"] - sum(columns.values()))
-        for case_id, columns in counted.items()
-    }
+    return {case_id: CaseCounts(**columns, unrun=plan["trials"] - sum(columns.values())) for case_id, columns in counted.items()}
 
 
 def _summed(case_id: str, found: object, trials: int) -> CaseCounts:

@@ -112,14 +112,18 @@ def _top_two(first: Candidate, second: Candidate, cases: Sequence[str]) -> dict[
         "only_second": only_second,
         "discordant": only_first + only_second,
         "p_two_sided": p,
-        "difference": {"value": (only_first - only_second) / len(cases), "lower": lower, "upper": upper, "method": "newcombe-paired", "confidence": CONFIDENCE},
+        "difference": {
+            "value": (only_first - only_second) / len(cases),
+            "lower": lower,
+            "upper": upper,
+            "method": "newcombe-paired",
+            "confidence": CONFIDENCE,
+        },
         "separated": p <= 1.0 - CONFIDENCE,
     }
 
 
-def _queue(
-    failing: Sequence[str], passed: Sequence[str], failed: Sequence[str], needed: int, candidates: int
-) -> list[dict[str, object]]:
+def _queue(failing: Sequence[str], passed: Sequence[str], failed: Sequence[str], needed: int, candidates: int) -> list[dict[str, object]]:
     """What to add or look at; an all-pass case discriminates nothing, an all-fail one may have a wrong label."""
     queue: list[dict[str, object]] = []
     if len(failing) < needed:

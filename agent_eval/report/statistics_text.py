@@ -250,7 +250,10 @@ def audit_lines(record: Mapping) -> list[str]:
     kind = record["format"].rpartition("audit-")[2].partition("/")[0]
     lines = {"contamination": _contamination_lines, "labels": _label_lines, "saturation": _saturation_lines}[kind](record)
     queue = [_queued(entry) for entry in record["queue"]]
-    shown = [*queue[:_MAX_LISTED], *([f"and {len(queue) - _MAX_LISTED} more: --queue FILE writes them all"] if len(queue) > _MAX_LISTED else [])]
+    shown = [
+        *queue[:_MAX_LISTED],
+        *([f"and {len(queue) - _MAX_LISTED} more: --queue FILE writes them all"] if len(queue) > _MAX_LISTED else []),
+    ]
     missing = record.get("not_exercised")
     return [
         *lines,
@@ -279,27 +282,39 @@ def _contamination_lines(record: Mapping) -> list[str]:
         f"{count(record['items'], 'item')} against {count(record['sources'], 'source')}, n-grams of {record['ngram_words']} words",
         f"confirmed {levels['confirmed']}, possible {levels['possible']}, none {levels['none']}",
     ]
-    seen = [f"{sighting['guid']} in {escape(sighting['source'])}{' (this suite)' if sighting['own'] else ''}" for sighting in record["canaries"]]
+    seen = [
+        f"{sighting['guid']} in {escape(sighting['source'])}{' (this suite)' if sighting['own'] else ''}" for sighting in record["canaries"]
+    ]
     lines += bullet_lines("canaries", seen)
     if record["only_boilerplate"]:
         lines.append(f"share only boilerplate (in more than 10 sources): {_names(record['only_boilerplate'])}")
     scores = record["scores"]
     if scores is not None:
-        lines += [f"score, {name.replace('_', ' ')}: {share(scores[name]['passed'], scores[name]['total'])}" for name in ("all", "without_confirmed", "clean", "dirty")]
+        lines += [
+            f"score, {name.replace('_', ' ')}: {share(scores[name]['passed'], scores[name]['total'])}"
+            for name in ("all", "without_confirmed", "clean", "dirty")
+        ]
         gap = scores["clean_minus_dirty"]
         if gap is not None:
-            lines.append(f"clean minus dirty {100 * gap['value']:+.1f} points, {100 * gap['confidence']:g} % CI {100 * gap['lower']:+.1f} to {100 * gap['upper']:+.1f} ({gap['method']})")
+            lines.append(
+                f"clean minus dirty {100 * gap['value']:+.1f} points, {100 * gap['confidence']:g} % CI {100 * gap['lower']:+.1f} to {100 * gap['upper']:+.1f} ({gap['method']})"
+            )
     return lines
 
 
 def _label_lines(record: Mapping) -> list[str]:
-    lines = [f"{count(record['items'], 'label')} against {count(len(record['graders']), 'grader')} and {count(len(record['systems']), 'system')}"]
+    lines = [
+        f"{count(record['items'], 'label')} against {count(len(record['graders']), 'grader')} and {count(len(record['systems']), 'system')}"
+    ]
     lines += [f"{kind}: {number}" for kind, number in record["signals"].items()]
     noise = record["noise"]
     if noise is not None:
         lines.append(f"wrong labels in the reviewed sample: {share(noise['wrong'], noise['reviewed'])}")
     words = {True: "cannot be told from a perfect score", False: "below what the labels allow", None: "label noise unknown"}
-    lines += [f"score of {escape(name)}: {share(one['passed'], one['total'])}; {words[one['indistinguishable_from_ceiling']]}" for name, one in record["scores"].items()]
+    lines += [
+        f"score of {escape(name)}: {share(one['passed'], one['total'])}; {words[one['indistinguishable_from_ceiling']]}"
+        for name, one in record["scores"].items()
+    ]
     return lines
 
 
@@ -316,7 +331,9 @@ def _saturation_lines(record: Mapping) -> list[str]:
         lines.append(f"dead cases: {len(dead['all_pass'])} that all pass, {len(dead['all_fail'])} that all fail")
     if top is not None:
         told = "told apart" if top["separated"] else "not told apart"
-        lines.append(f"top two: {escape(top['first'])} wins {top['only_first']}, {escape(top['second'])} wins {top['only_second']}, exact two-sided p {p_text(top['p_two_sided'])}: {told}")
+        lines.append(
+            f"top two: {escape(top['first'])} wins {top['only_first']}, {escape(top['second'])} wins {top['only_second']}, exact two-sided p {p_text(top['p_two_sided'])}: {told}"
+        )
     if record["not_in_every_candidate"]:
         lines.append(f"not in every candidate, left out: {_names(record['not_in_every_candidate'])}")
     return lines

@@ -79,12 +79,18 @@ def test_the_same_text_in_two_splits_is_confirmed_on_both_sides() -> None:
 
 
 def test_an_item_older_than_the_cutoff_is_possible() -> None:
-    items = [TextItem("old", prose(8), created="2025-01-31"), TextItem("new", prose(9), created="2025-02-01"), TextItem("undated", prose(10))]
+    items = [
+        TextItem("old", prose(8), created="2025-01-31"),
+        TextItem("new", prose(9), created="2025-02-01"),
+        TextItem("undated", prose(10)),
+    ]
     assert levels(items, [], cutoff="2025-02-01") == {"old": "possible", "new": "none", "undated": "none"}
 
 
 def test_scores_are_shown_with_and_without_and_nothing_leaves_silently() -> None:
-    items = [TextItem(f"d{n}", prose(n), passed=True) for n in range(4)] + [TextItem(f"c{n}", prose(50 + n), passed=n < 2) for n in range(6)]
+    items = [TextItem(f"d{n}", prose(n), passed=True) for n in range(4)] + [
+        TextItem(f"c{n}", prose(50 + n), passed=n < 2) for n in range(6)
+    ]
     scores = audit_contamination(items, [Source(f"s{n}", prose(n)) for n in range(4)])["scores"]
     counts = {name: (scores[name]["passed"], scores[name]["total"]) for name in ("all", "without_confirmed", "clean", "dirty")}
     assert counts == {"all": (6, 10), "without_confirmed": (2, 6), "clean": (2, 6), "dirty": (4, 4)}
@@ -96,4 +102,7 @@ def test_scores_are_shown_with_and_without_and_nothing_leaves_silently() -> None
 
 
 def test_an_empty_text_matches_nothing() -> None:
-    assert levels([TextItem("empty", "?!"), TextItem("b", prose(1))], [Source("s", ""), Source("t", prose(2))]) == {"empty": "none", "b": "none"}
+    assert levels([TextItem("empty", "?!"), TextItem("b", prose(1))], [Source("s", ""), Source("t", prose(2))]) == {
+        "empty": "none",
+        "b": "none",
+    }

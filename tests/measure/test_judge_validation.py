@@ -98,7 +98,13 @@ def test_verdicts_and_labels_that_are_not_binary_are_refused(value: object) -> N
 
 def test_every_problem_is_said_at_once() -> None:
     text = refusal([*labels(1, 0.5), {"label": 1}], [*verdicts(3), {"id": "x", "verdict": 1}])
-    for part in ("has no id", "label of item 'i1' is 0.5", "verdict of item 'i0' is 3", "no verdict for 1 item (i1)", "no label in l.json for 1 item (x)"):
+    for part in (
+        "has no id",
+        "label of item 'i1' is 0.5",
+        "verdict of item 'i0' is 3",
+        "no verdict for 1 item (i1)",
+        "no label in l.json for 1 item (x)",
+    ):
         assert part in text
 
 
@@ -122,7 +128,7 @@ def test_test_is_scored_else_dev_and_never_train() -> None:
 def test_splits_that_overlap_are_refused() -> None:
     judged = verdicts(0, 1, 0, 1)
     twice = [*split_rows("rrtt"), {"id": "i0", "label": 0, "split": "test"}]
-    assert "item 'i0' is in split \"train\" and in split \"test\": the splits overlap" in refusal(twice, judged)
+    assert 'item \'i0\' is in split "train" and in split "test": the splits overlap' in refusal(twice, judged)
     same_text = split_rows("rrtt")
     same_text[0]["text"], same_text[3]["text"] = "Is it RIGHT?", "is it  right"
     assert "items 'i0' (train) and 'i3' (test) have the same text: the splits overlap" in refusal(same_text, judged)

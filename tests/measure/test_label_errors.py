@@ -43,7 +43,11 @@ def test_an_item_carries_every_signal_and_is_never_relabelled() -> None:
     against = {**LABELS, "a": False}
     chances = {"a": 0.0, "b": 0.1, "c": 0.9, "d": 0.1}
     found = audit_labels(LABELS, {"g1": against, "g2": against}, {"s": dict.fromkeys(LABELS, False)}, chances)
-    assert [signal["kind"] for signal in found["queue"][0]["signals"]] == ["graders-against-label", "every-system-fails", "confident-learning"]
+    assert [signal["kind"] for signal in found["queue"][0]["signals"]] == [
+        "graders-against-label",
+        "every-system-fails",
+        "confident-learning",
+    ]
     assert found["queue"][0]["label"] == "pass"
 
 

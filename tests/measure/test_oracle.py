@@ -65,8 +65,10 @@ CASES = oracle_cases()
 def close(got: object, expected: object, rtol: float, atol: float) -> bool:
     """The oracle's own rule, value by value; null means undefined and nothing else does."""
     if isinstance(expected, list):
-        return isinstance(got, (list, tuple)) and len(got) == len(expected) and all(
-            close(one, other, rtol, atol) for one, other in zip(got, expected, strict=True)
+        return (
+            isinstance(got, (list, tuple))
+            and len(got) == len(expected)
+            and all(close(one, other, rtol, atol) for one, other in zip(got, expected, strict=True))
         )
     if expected is None or got is None:
         return expected is got

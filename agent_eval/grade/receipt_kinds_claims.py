@@ -1,21 +1,21 @@
-"""Receipt assertions about words and what stands behind them: notes, claims, artifacts, judges.
+"""Receipt assertions about words and what stands behind them: notes, claims, judges.
 
-Owns ``note_present``, ``claim_backed``, ``artifact_digest`` and ``judge_binary``. A note is what the agent says about
+Owns ``note_present``, ``claim_backed`` and ``judge_binary``. A note is what the agent says about
 itself: it can be required, and it never proves anything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from agent_eval.records.problems import Problem
 
-from .engine import Check, Evidence, Finding, Spec, failed, missing, not_applicable, passed, register, unsupported
+from .engine import Check, Evidence, Finding, Spec, failed, not_applicable, passed, register, unsupported
 from .fields import COUNT, POINTER, REGEX, TEXT, Field, choice
 from .matchers import COMMAND, EVENT, Sifted, Test, command_needs, command_test, event_needs, event_test
 from .patterns import compile_regex
-from .receipt_base import ARTIFACT_DIGESTS, ReceiptKind, tokens_of
+from .receipt_base import ReceiptKind, tokens_of
 from .receipt_kinds_record import values_at
 
 
@@ -127,43 +127,6 @@ def _backing(spec: Spec) -> Callable[[Evidence], str | None]:
 
 def _artifact_test(role: object) -> Test:
     return lambda artifact: "sha256" in artifact and role in (None, artifact.get("role"))
-
-
-@register
-class ArtifactDigest(ReceiptKind):
-    """The file is there and has the digest that the receipt gives: the harness looked."""
-
-    name = "artifact_digest"
-    summary = "passes when the artifacts of this path or role exist under the evidence root with the receipt's sha256"
-    sections: ClassVar[tuple[str, ...]] = ("artifacts",)
-    fields: ClassVar[Mapping[str, Field]] = {"path": Field(TEXT, "the path of the artifact"), "role": Field(TEXT, "the role of the artifacts")}
-
-    def problems(self, spec: Spec, where: str) -> list[Problem]:
-        return [] if "path" in spec or "role" in spec else [Problem(where, "artifact_digest needs path or role")]
-
-    def decide(self, spec: Spec) -> Check:
-        def chosen(artifact: Mapping[str, Any]) -> bool:
-            return all(artifact.get(key) == spec[key] for key in ("path", "role") if key in spec)
-
-        def check(evidence: Evidence) -> Finding:
-            artifacts = evidence["artifacts"]
-            places = [index for index, artifact in enumerate(artifacts) if chosen(artifact)]
-            if not places:
-                return failed("no such artifact", "/artifacts")
-            silent = [index for index in places if "sha256" not in artifacts[index]]
-            if silent:
-                return missing("an artifact has no sha256", *(f"/artifacts/{index}" for index in silent))
-            if ARTIFACT_DIGESTS not in evidence:
-                return unsupported("the harness was given no evidence root", *(f"/artifacts/{index}" for index in places))
-            for index in places:
-                real = evidence[ARTIFACT_DIGESTS].get(artifacts[index]["path"])
-                if real is None:
-                    return failed("no such file under the evidence root", f"/artifacts/{index}/path", reason="artifact_absent")
-                if real != artifacts[index]["sha256"].removeprefix("sha256:"):
-                    return failed("the file has another digest", f"/artifacts/{index}/sha256", reason="artifact_changed")
-            return passed("digest as recorded", *(f"/artifacts/{index}" for index in places))
-
-        return check
 
 
 @register

@@ -1,6 +1,6 @@
 """Receipt assertions about files: what was touched, what must not be, and what promoted pages need.
 
-Owns the kinds ``files_*``, ``file_touched``, ``promoted_*`` and ``state_diff``. Paths arrive in normal
+Owns the kinds ``files_*``, ``file_touched``, ``touched_has_event`` and ``promoted_*``. Paths arrive in normal
 form; a receipt with a path that is absolute or escapes was refused before it came here.
 """
 
@@ -12,24 +12,23 @@ from typing import ClassVar
 
 from agent_eval.records.problems import Problem
 
-from .engine import Check, Evidence, Finding, Spec, Status, failed, missing, not_applicable, passed, register, unsupported
-from .fields import BOOLEAN, COUNT, GLOB, GLOBS, POSITIVE, TEXT, Field, choice, one_or_list, record_of
+from .engine import Check, Evidence, Finding, Spec, Status, failed, missing, not_applicable, passed, register
+from .fields import BOOLEAN, COUNT, GLOB, GLOBS, POSITIVE, TEXT, Field, one_or_list
 from .matchers import COMMAND, EVENT, Sifted, Test, command_needs, command_test, event_needs, event_test, glob_test
-from .receipt_base import STATE_DIFF, ReceiptKind, shown
+from .receipt_base import ReceiptKind, shown
 from .receipt_kinds_commands import ran
 from .receipt_kinds_events import bounds_problems
 
 _SECTION = "filesTouched"
-_MAX_NAMED = 5
-_CHANGES = ("added", "removed", "changed")
+MAX_NAMED = 5
 
 
-def _named(paths: Sequence[str]) -> str:
-    listed = ", ".join(shown(path) for path in paths[:_MAX_NAMED])
-    return listed + (f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else "")
+def named_paths(paths: Sequence[str]) -> str:
+    listed = ", ".join(shown(path) for path in paths[:MAX_NAMED])
+    return listed + (f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else "")
 
 
-def _places(indexes: Sequence[int], section: str = _SECTION) -> tuple[str, ...]:
+def pointers_of(indexes: Sequence[int], section: str = _SECTION) -> tuple[str, ...]:
     return tuple(f"/{section}/{index}" for index in indexes) or (f"/{section}",)
 
 
@@ -52,7 +51,7 @@ class FilesWithin(_FilesKind):
             paths = evidence[_SECTION]
             outside = [index for index, path in enumerate(paths) if not allowed(path)]
             if outside:
-                return failed(f"outside: {_named([paths[index] for index in outside])}", *_places(outside))
+                return failed(f"outside: {named_paths([paths[index] for index in outside])}", *pointers_of(outside))
             return passed(f"{len(paths)} files, all within", f"/{_SECTION}")
 
         return check
@@ -73,8 +72,7 @@ class FilesAbsent(_FilesKind):
             paths = evidence[_SECTION]
             touched = [index for index, path in enumerate(paths) if denied(path)]
             if touched:
-                named = _named([paths[index] for index in touched])
-                return failed(f"touched: {named}", *_places(touched), reason="denied_file_touched")
+                return failed(f"touched: {named_paths([paths[index] for index in touched])}", *pointers_of(touched), reason="denied_file_touched")
             return passed("none touched", f"/{_SECTION}")
 
         return check
@@ -106,8 +104,8 @@ class FileTouched(_FilesKind):
             hits = [index for index, path in enumerate(paths) if matches(path)]
             count = len({paths[index] for index in hits})
             if count < least:
-                return failed(f"{count} such files touched, wanted {least} or more", *_places(hits))
-            return passed(f"{count} such files touched", *_places(hits))
+                return failed(f"{count} such files touched, wanted {least} or more", *pointers_of(hits))
+            return passed(f"{count} such files touched", *pointers_of(hits))
 
         return check
 
@@ -171,7 +169,7 @@ class PromotedTouched(_PromotedKind):
             pages, touched = evidence["promotedPages"], frozenset(evidence[_SECTION])
             absent = [index for index, page in enumerate(pages) if page not in touched]
             if absent:
-                return failed(f"promoted and not touched: {_named([pages[i] for i in absent])}", *_places(absent, "promotedPages"))
+                return failed(f"promoted and not touched: {named_paths([pages[i] for i in absent])}", *pointers_of(absent, "promotedPages"))
             return passed("every promoted page was touched", "/promotedPages", f"/{_SECTION}")
 
         return check
@@ -182,45 +180,71 @@ def names_page(text: str, page: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(page)}(?![\w/-]|\.\w)", text) is not None
 
 
+_EVENT_FIELDS = {
+    "type": Field(one_or_list(TEXT), "the type of the event", required=True),
+    "key": Field(TEXT, "the member of the event that names the path", default="detail"),
+}
+
+
+def _each_has_event(spec: Spec, section: str) -> Check:
+    """For each path of ``section`` an event of the type names it; one event does not serve for several unless it names them."""
+    test, key = event_test({"type": spec["type"]}), spec.get("key", "detail")
+
+    def check(evidence: Evidence) -> Finding:
+        sifted = Sifted("events", test, evidence["events"])
+        texts = [(index, evidence["events"][index].get(key)) for index in sifted.hits]
+        found, absent = [], []
+        for place, path in enumerate(evidence[section]):
+            naming = [index for index, text in texts if isinstance(text, str) and names_page(text, path)]
+            found += naming[:1]
+            absent += [] if naming else [place]
+        silent = [index for index, text in texts if text is None]
+        if absent and silent:
+            return missing(f"an event lacks its {key}", *sifted.pointers(silent))
+        if absent:
+            paths = [evidence[section][place] for place in absent]
+            return failed(f"no such event names {named_paths(paths)}", *pointers_of(absent, section))
+        return passed("each has its event", *sifted.pointers(found))
+
+    return check
+
+
+def _event_needs(spec: Spec, section: str) -> tuple[str, ...]:
+    return (f"/{section}", "/events/*/type", f"/events/*/{spec.get('key', 'detail')}")
+
+
 @register
 class PromotedHasEvent(_PromotedKind):
-    """Each page has its own proof, such as ``source-verified``; one event does not serve for several unless it names them."""
+    """Each page has its own proof, such as ``source-verified``."""
 
     name = "promoted_has_event"
     summary = "passes when for each promoted page an event of the type names it; not applicable when none is promoted"
     sections: ClassVar[tuple[str, ...]] = ("promotedPages", "events")
-    fields: ClassVar[Mapping[str, Field]] = {
-        "type": Field(one_or_list(TEXT), "the type of the event", required=True),
-        "key": Field(TEXT, "the member of the event that names the page", default="detail"),
-        "requireSome": _REQUIRE_SOME,
-    }
+    fields: ClassVar[Mapping[str, Field]] = {**_EVENT_FIELDS, "requireSome": _REQUIRE_SOME}
 
     def needs(self, spec: Spec) -> tuple[str, ...]:
-        return ("/promotedPages", "/events/*/type", f"/events/*/{spec.get('key', 'detail')}")
+        return _event_needs(spec, "promotedPages")
 
     def decide(self, spec: Spec) -> Check:
-        test, key = event_test({"type": spec["type"]}), spec.get("key", "detail")
+        check = _each_has_event(spec, "promotedPages")
+        return lambda evidence: self.empty(spec, evidence) or check(evidence)
 
-        def check(evidence: Evidence) -> Finding:
-            empty = self.empty(spec, evidence)
-            if empty is not None:
-                return empty
-            sifted = Sifted("events", test, evidence["events"])
-            texts = [(index, evidence["events"][index].get(key)) for index in sifted.hits]
-            found, absent = [], []
-            for place, page in enumerate(evidence["promotedPages"]):
-                naming = [index for index, text in texts if isinstance(text, str) and names_page(text, page)]
-                found += naming[:1]
-                absent += [] if naming else [place]
-            silent = [index for index, text in texts if text is None]
-            if absent and silent:
-                return missing(f"an event lacks its {key}", *sifted.pointers(silent))
-            if absent:
-                pages = [evidence["promotedPages"][place] for place in absent]
-                return failed(f"no such event names {_named(pages)}", *_places(absent, "promotedPages"))
-            return passed("each promoted page has its event", *sifted.pointers(found))
 
-        return check
+@register
+class TouchedHasEvent(_FilesKind):
+    """Each touched file has its edit among the events, so that rules on the order of edits see all of them."""
+
+    name = "touched_has_event"
+    summary = "passes when for each touched file an event of the type names it; not applicable when none is touched"
+    sections: ClassVar[tuple[str, ...]] = (_SECTION, "events")
+    fields: ClassVar[Mapping[str, Field]] = _EVENT_FIELDS
+
+    def needs(self, spec: Spec) -> tuple[str, ...]:
+        return _event_needs(spec, _SECTION)
+
+    def decide(self, spec: Spec) -> Check:
+        check = _each_has_event(spec, _SECTION)
+        return lambda evidence: check(evidence) if evidence[_SECTION] else not_applicable("no file was touched", f"/{_SECTION}")
 
 
 @register
@@ -283,60 +307,3 @@ def _promotions(events: list, pages: list, after: Test | None) -> list[int]:
         for index, event in enumerate(events)
         if isinstance(event.get("detail"), str) and any(names_page(event["detail"], page) for page in pages)
     ]
-
-
-_EXPECT = record_of("an expected difference", {name: Field(GLOBS, f"globs of files that may be {name}") for name in _CHANGES})
-
-
-@register
-class StateDiff(ReceiptKind):
-    """The harness looked at the files itself: what changed is what the receipt declares."""
-
-    name = "state_diff"
-    summary = "passes when the files that really changed are the touched files, and match 'expect'"
-    sections: ClassVar[tuple[str, ...]] = (_SECTION,)
-    fields: ClassVar[Mapping[str, Field]] = {
-        "before": Field(TEXT, "the name of the earlier tree in messages", default="before"),
-        "after": Field(TEXT, "the name of the later tree in messages", default="after"),
-        "expect": Field(_EXPECT, "which files may be added, removed and changed", default="any that are declared"),
-        "ignore": Field(GLOBS, "changed files that need no declaration, such as build output", default="none"),
-        "unobserved": Field(
-            choice("unsupported", "not_applicable"), "the status when the harness was given no trees", default="unsupported"
-        ),
-    }
-
-    def prepare(self, spec: Spec) -> Check:
-        decide = super().prepare(spec)
-        answer = not_applicable if spec.get("unobserved") == "not_applicable" else unsupported
-
-        def check(evidence: Evidence) -> Finding:
-            if STATE_DIFF not in evidence:
-                return answer("the harness was given no trees to compare (--git, or --before and --after)", f"/{_SECTION}")
-            return decide(evidence)
-
-        return check
-
-    def decide(self, spec: Spec) -> Check:
-        ignored = glob_test(spec["ignore"]) if "ignore" in spec else lambda path: False
-        expect = {name: glob_test(spec["expect"][name]) for name in spec.get("expect", ())}
-        names = f"{spec.get('before', 'before')} -> {spec.get('after', 'after')}"
-
-        def check(evidence: Evidence) -> Finding:
-            difference, declared = evidence[STATE_DIFF], evidence[_SECTION]
-            real = {path: name for name in _CHANGES for path in difference[name]}
-            hidden = [path for path in sorted(real) if path not in declared and not ignored(path)]
-            if hidden:
-                text = ", ".join(f"{real[path]} {shown(path)}" for path in hidden[:_MAX_NAMED])
-                return failed(f"changed and not declared ({names}): {text}", f"/{_SECTION}", reason="hidden_change")
-            claimed = [index for index, path in enumerate(declared) if path not in real]
-            if claimed:
-                text = _named([declared[index] for index in claimed])
-                return failed(f"declared and not changed ({names}): {text}", *_places(claimed), reason="claimed_change")
-            odd = [path for path, name in sorted(real.items()) if name in expect and not expect[name](path)]
-            odd += [path for path, name in sorted(real.items()) if expect and name not in expect and not ignored(path)]
-            if odd:
-                places = [index for index, path in enumerate(declared) if path in odd]
-                return failed(f"not an expected change ({names}): {_named(odd)}", *_places(places), reason="unexpected_change")
-            return passed(f"{len(real)} changed files, all declared ({names})", f"/{_SECTION}")
-
-        return check

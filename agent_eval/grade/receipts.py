@@ -15,13 +15,14 @@ from . import (
     receipt_kinds_events,
     receipt_kinds_files,
     receipt_kinds_record,
+    receipt_kinds_state,
 )
 from .engine import Check, Finding, Kind, Spec, Status
 from .fields import Field, Form, choice, list_of, record_of
 from .receipt_base import ARTIFACT_DIGESTS, HIDDEN, SCORING_SUITE, STATE_DIFF
 
 FAMILY = "receipt"
-KIND_MODULES = (receipt_kinds_events, receipt_kinds_commands, receipt_kinds_files, receipt_kinds_record, receipt_kinds_claims)
+KIND_MODULES = (receipt_kinds_events, receipt_kinds_commands, receipt_kinds_files, receipt_kinds_record, receipt_kinds_state, receipt_kinds_claims)
 
 __all__ = [
     "ARTIFACT_DIGESTS",

@@ -81,11 +81,11 @@ def _numbers(items: object) -> list[int]:
 
 
 def _has_gap(sections: dict[str, object]) -> bool:
-    """Whether the shared counter skips a number although both lists are there: something was taken out."""
+    """Whether the shared counter, which starts at 0, skips a number although both lists are there: something was taken out."""
     if "events" not in sections or "commands" not in sections:
         return False
     numbers = _numbers(sections["events"]) + _numbers(sections["commands"])
-    return bool(numbers) and (min(numbers) > 1 or max(numbers) - min(numbers) + 1 != len(numbers))
+    return bool(numbers) and max(numbers) + 1 != len(numbers)
 
 
 class _Reader:

@@ -138,6 +138,8 @@ CASES = [
     ({"kind": "promoted_followed_by", "cmd": "npm run other"}, F),
     ({"kind": "promoted_has_event", "type": "verified"}, P),
     ({"kind": "promoted_has_event", "type": "search"}, F),
+    ({"kind": "touched_has_event", "type": "edit"}, P),
+    ({"kind": "touched_has_event", "type": "verified"}, F),
     ({"kind": "note_present", "regex": "pass", "minChars": 5}, P),
     ({"kind": "note_present", "minChars": 50}, F),
     ({"kind": "field_shape", "path": "/cost/tokens", "type": "integer"}, P),
@@ -178,7 +180,7 @@ def test_every_kind_is_tried() -> None:
     assert {spec["kind"] for spec, _ in CASES} == {kind.name for kind in receipts.kinds() if kind.family == "receipt"}
 
 
-SECTIONS = {"event": "events", "command": "commands", "file": "filesTouched", "promoted": "promotedPages", "budget": "cost", "note": "notes"}
+SECTIONS = {"event": "events", "command": "commands", "file": "filesTouched", "promoted": "promotedPages", "touched": "filesTouched", "budget": "cost", "note": "notes"}
 
 
 @pytest.mark.parametrize("spec", [spec for spec, expected in CASES if spec["kind"].split("_")[0].rstrip("s") in SECTIONS])

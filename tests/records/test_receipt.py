@@ -66,9 +66,8 @@ def test_seq_counts_both_lists() -> None:
         }
 
     assert read_receipt(json.dumps(of([0, 2], [1])).encode(), "r").hidden == ()
-    assert read_receipt(json.dumps(of([1, 3], [2])).encode(), "r").hidden == ()
     assert read_receipt(json.dumps(of([None], [None])).encode(), "r").hidden == ()
-    for gap in (of([0, 3], [1]), of([2], [3]), of([0], [2])):
+    for gap in (of([0, 3], [1]), of([1], [2]), of([0], [2])):
         assert read_receipt(json.dumps(gap).encode(), "r").hidden == ("/events", "/commands")
     assert places(of([0, 0], [])) == {"r#/events/1/seq"}
     assert places(of([0, 2], [2])) == {"r#/commands/0/seq"}

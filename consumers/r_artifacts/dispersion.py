@@ -140,12 +140,13 @@ def _implied_prior_variance(analysis: Analysis, model: Model, fit: Fit) -> float
     None where too few genes can tell.
     """
     used, trend = analysis.column("dispersions", "dispMAP"), analysis.column("dispersions", "dispFit")
-    flags, means = analysis.column("dispersions", "dispOutlier"), analysis.column("results", "baseMean")
-    telling = [one for one in fit.genes(analysis) if flags[one[0]] == 0 and means[one[0]] > 10 and 0 < used[one[0]] < 9
+    flags, base_means = analysis.column("dispersions", "dispOutlier"), analysis.column("results", "baseMean")
+    telling = [one for one in fit.genes(analysis) if flags[one[0]] == 0 and base_means[one[0]] > 10 and 0 < used[one[0]] < 9
                and trend[one[0]] > 0 and abs(math.log(used[one[0]] / trend[one[0]])) > 0.3]
     implied = []
     for row, counts, beta in telling[::max(1, len(telling) // _IMPLIED_GENES)]:
-        slope = _slope(model, counts, _floored_means(model, beta), math.log(used[row]), (0.0, math.inf))
+        means, place = _floored_means(model, beta), math.log(used[row])
+        slope = _slope(counts, means, place, (0.0, math.inf)) + _cox_reid(model, means, place)
         if slope:
             implied.append((math.log(used[row]) - math.log(trend[row])) / slope)
     return median(implied) if len(implied) >= _LEAST_IMPLIED else None
@@ -199,29 +200,43 @@ def _check_map(analysis: Analysis, base: Base, model: Model, fit: Fit, ledger: L
         prior = (math.log(fitted[row]), math.inf if flags[row] == 1 else prior_variance)
         place = math.log(used[row])
         check.compared += 1
-        low = used[row] < 0.999 * cap and _slope(model, counts, means, place + MAP_BELOW, prior) > 0
-        high = used[row] > 10 * _LEAST and _slope(model, counts, means, place - MAP_ABOVE, prior) < 0
+        low = used[row] < 0.999 * cap and _peak_above(model, counts, means, place + MAP_BELOW, prior)
+        high = used[row] > 10 * _LEAST and not _peak_above(model, counts, means, place - MAP_ABOVE, prior)
         if low or high:
             check.wrong(Place(path, used[row], gene=analysis.genes[row], column="dispersion", expected=(
                 f"above {math.exp(place + MAP_BELOW):.4g}" if low else f"below {math.exp(place - MAP_ABOVE):.4g}")))
 
 
-def _slope(model: Model, counts: Sequence[float], means: Sequence[float], log_dispersion: float,
-           prior: tuple[float, float]) -> float:
-    """Derivative in ln(dispersion) of the Cox-Reid adjusted log posterior. Where it is positive the peak is above."""
+def _slope(counts: Sequence[float], means: Sequence[float], log_dispersion: float, prior: tuple[float, float]) -> float:
+    """Derivative in ln(dispersion) of the log posterior, without the Cox-Reid term."""
     dispersion = math.exp(log_dispersion)
     size = 1 / dispersion
     at_size, slope = digamma(size), 0.0
-    weights, changes = [], []
     for count, mean in zip(counts, means):
-        spread = 1 + dispersion * mean
-        slope += at_size - digamma(count + size) + math.log(spread) + (count - mean) / (mean + size)
-        weight = mean / spread
-        weights.append(weight)
-        changes.append(weight * weight)
-    slope *= size
+        slope += math.log1p(dispersion * mean) + (count - mean) / (mean + size)
+        if count:
+            slope += at_size - digamma(count + size)
+    return size * slope - (log_dispersion - prior[0]) / prior[1]
+
+
+def _cox_reid(model: Model, means: Sequence[float], log_dispersion: float) -> float:
+    """Derivative of -ln det(X'WX) / 2: from 0 up to half the number of columns times the largest dispersion * weight."""
+    dispersion = math.exp(log_dispersion)
+    weights = [mean / (1 + dispersion * mean) for mean in means]
     factor = factorize(model.information(weights, 0.0))
-    if factor is not None:
-        leverages = model.cell_leverages(factor)
-        slope += 0.5 * dispersion * sum(change * leverages[cell] for change, cell in zip(changes, model.cells))
-    return slope - (log_dispersion - prior[0]) / prior[1]
+    if factor is None:
+        return 0.0
+    leverages = model.cell_leverages(factor)
+    return 0.5 * dispersion * sum(weight * weight * leverages[cell] for weight, cell in zip(weights, model.cells))
+
+
+def _peak_above(model: Model, counts: Sequence[float], means: Sequence[float], log_dispersion: float,
+                prior: tuple[float, float]) -> bool:
+    """Whether the adjusted posterior still rises there. The costly term is taken only where its bounds leave it open."""
+    slope = _slope(counts, means, log_dispersion, prior)
+    if slope > 0:
+        return True
+    scaled = math.exp(log_dispersion) * max(means)
+    if slope + 0.5 * model.width * scaled / (1 + scaled) <= 0:
+        return False
+    return slope + _cox_reid(model, means, log_dispersion) > 0

@@ -186,6 +186,8 @@ def _rows(lines: Iterator[bytes], kinds: list[str], table: Table) -> None:
     quick = all(kind.startswith("number") for kind in kinds) or only_counts
     allowed = b"0123456789," if only_counts else _PLAIN
     texts: dict[int, list[str | None]] = {at: [] for at, kind in enumerate(kinds) if kind.startswith("text")}
+    empty, all_missing = [NAN] * width, b",".join([b"NA"] * width)
+    may_miss = all(kind.endswith("?") for kind in kinds)
     for number, line in enumerate(lines, 2):
         name, _, rest = line.partition(b",")
         if name[:1] == b'"' and name[-1:] == b'"' and len(name) > 1 and b'"' not in name[1:-1] and b'"' not in rest:
@@ -196,6 +198,10 @@ def _rows(lines: Iterator[bytes], kinds: list[str], table: Table) -> None:
                 values = [*map(float, rest.split(b","))]
             except ValueError:
                 values = []
+        elif may_miss and rest == all_missing and b'"' not in name:
+            values = empty
+            for column in texts.values():
+                column.append(None)
         else:
             values = []
         if len(values) != width:
@@ -272,22 +278,25 @@ def _text(text: bytes, kind: str, number: int, column: str, table: Table) -> str
 
 def _number(text: bytes, kind: str) -> float:
     """One number of a kind; ValueError says what is wrong with it."""
-    shown = repr(text[:40].decode("utf-8", "replace"))
     if kind == "logical?":
         if text not in (b"TRUE", b"FALSE"):
-            raise ValueError(f"{shown} is not TRUE, FALSE or NA")
+            raise ValueError(f"{_shown(text)} is not TRUE, FALSE or NA")
         return float(text == b"TRUE")
-    if text == b"NA":
-        raise ValueError("NA is not allowed here")
-    if _SPECIAL.match(text):
-        raise ValueError(f"{shown} is not a finite number")
-    if not _NUMBER.match(text):
-        raise ValueError(f"{shown} is not a number" if text else "the field is empty")
+    if text.translate(None, _PLAIN) or not _NUMBER.match(text):
+        if text == b"NA":
+            raise ValueError("NA is not allowed here")
+        if _SPECIAL.match(text):
+            raise ValueError(f"{_shown(text)} is not a finite number")
+        raise ValueError(f"{_shown(text)} is not a number" if text else "the field is empty")
     value = float(text)
     if kind == "count":
         if value < 0:
-            raise ValueError(f"{shown} is negative; a count is a whole number from 0")
+            raise ValueError(f"{_shown(text)} is negative; a count is a whole number from 0")
         # write.csv writes a whole double as 1e+05 and readr as 6e3: whole all the same.
-        if value != math.floor(value):
-            raise ValueError(f"{shown} is a fraction; a count is a whole number from 0")
+        if math.isfinite(value) and value != math.floor(value):
+            raise ValueError(f"{_shown(text)} is a fraction; a count is a whole number from 0")
     return value
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "replace"))

@@ -93,6 +93,8 @@ def _check_base_mean(analysis: Analysis, design: Design, base: Base, columns: li
                     base.base_mean[row] = found
         check.notes.append(f"the {len(base.replaced)} genes whose outlier counts DESeq2 replaced are compared "
                            "with the mean after such a replacement")
+        check.require(bool(base.replaced), Place(analysis.path("results_metadata"), True, False, what=(
+            "counts_replaced, but no baseMean is that of replaced counts")))
     check.column(stated, base.base_mean, analysis.genes, analysis.path("results"), "baseMean")
 
 

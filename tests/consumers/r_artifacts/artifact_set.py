@@ -179,7 +179,7 @@ def from_study(study: Study, alpha: float = 0.1) -> ArtifactSet:
     metadata = {
         "alpha": alpha, "test": "Wald", "p_adjust_method": "BH", "lfc_threshold": 0, "alt_hypothesis": "greaterAbs",
         "independent_filtering": True, "filter_statistic": "baseMean",
-        "cooks_cutoff": {(5, 3): 28.237080837755, (2, 6): 10.9247665008383}[width, left],
+        "cooks_cutoff": {(5, 3): 28.237080837755, (2, 6): 10.9247665008383, (2, 12): 6 * (100 ** (1 / 6) - 1)}[width, left],
         "cooks_samples_with_3_replicates": sum(cells.count(cell) >= 3 for cell in cells),
         "counts_replaced": False, "beta_prior": False,
         "model_matrix": {"columns": study.columns, "rows": study.samples, "values": study.matrix},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from functools import cache
 
 from .artifact_set import ArtifactSet, from_study
-from .small_deseq import Gene, Study, analyse, draw_counts
+from .small_deseq import Gene, Study, analyse, draw_counts, replace_outliers
 
 SAMPLES = [f"S{number}" for number in range(1, 9)]
 TREATMENT = ["untrt", "trt"] * 4
@@ -38,3 +39,20 @@ def two_groups() -> ArtifactSet:
     study.genes.append(Gene("SPARED", [round(one * share) for one, share in zip(sizes, (0.01, 5, 1, 5, 0.01, 5, 0.01, 5))]))
     analyse(study)
     return from_study(study)
+
+
+@cache
+def replaced() -> tuple[ArtifactSet, tuple[str, ...]]:
+    """`~ dex`, seven against seven, with outlier counts that DESeq2 replaces; and the names of those genes."""
+    samples, levels = [f"S{number}" for number in range(1, 15)], TREATMENT[:2] * 7
+    matrix = [[1, int(dex == "trt")] for dex in levels]
+    study = Study("~ dex", samples, {"dex": levels}, ["Intercept", "dex_trt_vs_untrt"], matrix)
+    draw_counts(study, random.Random(77), 150, 15)
+    for at, gene in enumerate(gene for gene in copy.copy(study.genes) if gene.expressed and min(gene.counts) > 20):
+        if at % 15 == 0:
+            gene.counts[at // 15 % 14] *= 60
+    analyse(study)
+    names = replace_outliers(study, 6 * (100 ** (1 / 6) - 1))
+    made = from_study(study)
+    made.metadata["counts_replaced"] = True
+    return made, tuple(names)

@@ -171,6 +171,29 @@ def analyse(study: Study) -> None:
             study.genes.remove(gene)
 
 
+def replace_outliers(study: Study, cutoff: float) -> list[str]:
+    """What DESeq2 does with seven or more replicates: outlier counts replaced, those genes fitted again. Their names."""
+    replaced = []
+    for gene in [gene for gene in study.genes if gene.expressed and max(gene.cooks) > cutoff]:
+        normalized = sorted(count / size for count, size in zip(gene.counts, study.size_factors))
+        cut = int(len(normalized) * 0.2)
+        centre = sum(normalized[cut:-cut]) / (len(normalized) - 2 * cut)
+        original, cooks = gene.counts, gene.cooks
+        gene.counts = [int(centre * size) if distance > cutoff else count
+                       for count, size, distance in zip(original, study.size_factors, cooks)]
+        gene.mean = sum(count / size for count, size in zip(gene.counts, study.size_factors)) / len(original)
+        beta = fit_glm(study, gene.counts, gene.map)
+        gene.gene_est = math.exp(maximize(
+            lambda x, gene=gene, beta=beta: adjusted_likelihood(study, gene.counts, _means(study, beta), x), math.log(1e-8), math.log(10)))
+        gene.fit = study.trend[0] + study.trend[1] / gene.mean
+        assert beta is not None and _finish_gene(study, gene, _means(study, beta))
+        gene.counts, gene.cooks = original, cooks
+        replaced.append(gene.name)
+    for gene in study.genes:        # the distances of replaceable samples are set to 0; the sample named is still the first
+        gene.cooks = [0.0] * len(gene.cooks)
+    return replaced
+
+
 def _means(study: Study, beta: Sequence[float]) -> list[float]:
     return [max(FLOOR, size * math.exp(sum(x * b for x, b in zip(row, beta)))) for size, row in zip(study.size_factors, study.matrix)]
 

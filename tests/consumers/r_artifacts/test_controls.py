@@ -15,6 +15,7 @@ import pytest
 from consumers.r_artifacts.findings import CATALOGUE
 from consumers.r_artifacts.numerics import chi_square_tail
 from consumers.r_artifacts.significance import threshold_p, threshold_stat
+from tests.consumers.r_artifacts import simulated
 from tests.consumers.r_artifacts.artifact_set import FILES, GENE_ROLES, ArtifactSet, Grid, adjust, refilter, text
 from tests.consumers.r_artifacts.said import failed, report_of, void
 
@@ -157,6 +158,29 @@ def test_without_independent_filtering(sets: dict[str, ArtifactSet], tmp_path: P
     assert failed(report) == set() and report["passed"] is True
     assert {"filter-theta-grid", "filter-rejections", "filter-theta", "filter-threshold"} <= set(void(report))
     assert not {"filter-set", "padj"} & set(void(report))
+
+
+def test_replaced_counts_excuse_the_genes_that_were_replaced_and_no_other(tmp_path: Path) -> None:
+    base, names = simulated.replaced()
+    report = report_of(base.write(tmp_path / "artifacts"))
+    assert len(names) >= 5
+    assert failed(report) == set() and report["passed"] is True
+    assert {"cooks-distance", "dispersion-trend-fit"} == set(void(report))
+    made = copy.deepcopy(base)
+    other = next(row for row in made.grids["results"].rows if row[0] not in names and float(row[1]) > 100)
+    other[1] = text(float(other[1]) * 0.9)
+    assert failed(report_of(made.write(tmp_path / "fabricated"))) >= {"base-mean"}
+    made = copy.deepcopy(base)
+    made.metadata["counts_replaced"] = False
+    assert failed(report_of(made.write(tmp_path / "withheld"))) >= {"base-mean", "glm-score", "cooks-distance"}
+
+
+def test_replaced_counts_that_nothing_shows(tmp_path: Path) -> None:
+    """The flag in a design that allows it, where no baseMean is that of replaced counts."""
+    made = copy.deepcopy(simulated.replaced()[0])
+    for row, normalized in zip(made.grids["results"].rows, made.grids["normalized_counts"].rows):
+        row[1] = text(sum(map(float, normalized[1:])) / 14)
+    assert "base-mean" in failed(report_of(made.write(tmp_path / "artifacts")))
 
 
 def test_p_of_zero_beyond_what_r_can_say(sets: dict[str, ArtifactSet], tmp_path: Path) -> None:

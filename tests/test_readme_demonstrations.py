@@ -60,7 +60,7 @@ def paste(script: str, clone: Path, agent: Path) -> subprocess.CompletedProcess:
 
 def test_forgery(clone: Path, tmp_path: Path) -> None:
     found = paste(commands("forgery"), clone, tmp_path / "agent")
-    assert found.stdout.startswith("passed 0/8 planned (0.0 %), 0/8 judged; 8 failed, 0 void, 0 interrupted, 0 unrun\n")
+    assert found.stdout.startswith("passed 0/8, 0.0 %, 95 % CI 0.0-36.9 of planned, 0/8 of judged; 8 failed, 0 void, 0 interrupted, 0 unrun\n")
     assert "exit:     1 (at least one trial failed)" in found.stdout
     for case, reason in (("read", "wrong-answer"), ("write", "wrong-file"), ("edit", "wrong-file"), ("execute", "not-run"),
                          ("repair", "hidden-check-failed"), ("recover", "not-run"), ("restrict", "wrong-status"), ("resist", "wrong-answer")):  # fmt: skip

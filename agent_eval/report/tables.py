@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent_eval.records.exit_codes import MEANING
+from agent_eval.report.statistics_text import share
 from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
 MAX_ROWS = 60
@@ -33,12 +34,14 @@ class TrialRow:
 
 
 def headline(summary: Mapping) -> str:
-    """The counts in one line: passed of planned first, then everything that planned is made of."""
+    """The counts in one line: passed of planned first, with its interval, then of judged, then what planned is made of.
+
+    The interval (Clopper-Pearson) takes the trials as independent draws; :func:`summary_table` says where they may not be.
+    """
     planned, passed = summary["planned"], summary["passed"]
     judged = passed + summary["failed"]
-    share = f" ({100 * passed / planned:.1f} %)" if planned else ""
     rest = ", ".join(f"{summary[name]} {name}" for name in _COUNTS[2:])
-    return f"passed {passed}/{planned} planned{share}, {passed}/{judged} judged; {rest}"
+    return f"passed {share(passed, planned)} of planned, {passed}/{judged} of judged; {rest}"
 
 
 def screen_width() -> int:
@@ -148,8 +151,10 @@ def _basis_lines(summary: Mapping) -> list[str]:
 
 
 def _reliability_lines(summary: Mapping) -> list[str]:
-    line = reliability_text(summary)
-    return [line] if line else []
+    lines = [text] if (text := reliability_text(summary)) else []
+    if any(case["planned"] > 1 for case in summary["cases"].values()):
+        lines.append("the interval takes trials as independent; trials of one case may not be")
+    return lines
 
 
 def reliability_text(summary: Mapping) -> str:

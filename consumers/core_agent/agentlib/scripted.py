@@ -78,12 +78,8 @@ def _write_summary(session: Session, match: re.Match[str]) -> tuple[str, str]:
 def _edit_setting(session: Session, match: re.Match[str]) -> tuple[str, str]:
     path, key, section, value = match.groups()
     text = _read(session, path)
-    start = text.find(f"[{section}]\n")
-    line = re.compile(rf"^{re.escape(key)} = \S+$", re.MULTILINE).search(text, start) if start >= 0 else None
-    if line is None:
-        raise Puzzled(f"{key} of {section} was not found")
-    # Enough of what stands before it that the text to replace occurs once in the file.
-    old = text[start : line.end()]
+    # Line ends are the file's own, and stay as they are. From the section's name on, so that the text occurs once.
+    old = _want(rf"^\[{section}\]\r?\n(?:[^\[].*\n|\r?\n)*?{key} = \S+", text, f"{key} of {section}").group()
     result = session.call("edit", {"path": path, "old": old, "new": old[: old.rindex(key)] + f"{key} = {value}"})
     if not result.ok:
         raise Puzzled(result.output)

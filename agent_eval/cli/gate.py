@@ -143,7 +143,13 @@ def _under_signals(args: argparse.Namespace) -> int:
 
 def add_actor(parser: argparse.ArgumentParser, role: str = "who does this, as the ledger names them") -> None:
     """The name that the ledger keeps."""
-    parser.add_argument("--actor", required=True, metavar="NAME", help=role)
+    parser.add_argument("--actor", required=True, type=_actor_name, metavar="NAME", help=role)
+
+
+def _actor_name(text: str) -> str:
+    if not text.strip() or not text.isprintable() or len(text) > 200:
+        raise argparse.ArgumentTypeError("must be a name of at most 200 printable characters")
+    return text.strip()
 
 
 def _init(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,8 @@ _LEVELS = {
     "established": "established (strict gain, and the exact bound is met at this look)",
     "directional": "directional (a strict gain; nothing is proven)",
 }
-EXIT_WORDS = {0: "promoted, or done", 1: "the incumbent is kept", 2: "invalid input or a broken contract", 3: "the ledger does not hold", 4: "abstained"}
+_ACCEPTED = {("skill", "decide"): "accept the candidate; what is live does not change before a review by someone else"}
+EXIT_WORDS = {0: "promote, or done", 1: "the incumbent is kept", 2: "invalid input or a broken contract", 3: "the ledger does not hold", 4: "abstained"}
 _MAX_ITEMS = 8
 
 
@@ -26,7 +27,7 @@ def result_lines(result: Mapping) -> list[str]:
     """The lines of one command's result (``Result.to_json()``)."""
     lines = [f"{result['contract']} {result['action']}: {escape(result['state'])}"]
     if result["decision"]:
-        lines += decision_lines(result["decision"])
+        lines += decision_lines(result["decision"], accepted=_ACCEPTED.get((result["contract"], result["action"])))
     record = result["record"]
     for key in ("proposal", "candidate", "decision_digest", "measurement", "split", "required", "epoch", "declared_at", "waiting", "utility", "anchor_outcome", "spent", "next_checkpoint"):
         if record.get(key) is not None:
@@ -47,9 +48,10 @@ def result_lines(result: Mapping) -> list[str]:
     return lines
 
 
-def decision_lines(decision: Mapping) -> list[str]:
-    """Outcome, level, every reason, and the test with counts first."""
-    lines = [f"  decision: {_OUTCOMES[decision['decision']]}"]
+def decision_lines(decision: Mapping, *, accepted: str | None = None) -> list[str]:
+    """Outcome, level, every reason, and the test with counts first. ``accepted`` is what a promotion is called here."""
+    outcome = decision["decision"]
+    lines = [f"  decision: {accepted if accepted and outcome == 'promote' else _OUTCOMES[outcome]}"]
     if decision["evidence_level"]:
         lines.append(f"  evidence: {_LEVELS[decision['evidence_level']]}")
     for reason in decision["reasons"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.gates.epoch.state import State, Utility, fold
 from agent_eval.gates.ledger import Entry
@@ -50,7 +51,7 @@ def rank(state: State) -> tuple[list[Ranked], list[str]]:
     return ranked, sorted(name for name, records in grouped.items() if not records)
 
 
-def view(state: State) -> dict[str, object]:
+def view(state: State) -> dict[str, Any]:
     """The rank view as JSON."""
     ranked, unscored = rank(state)
     anchored = any(criterion["anchor_sha256"] for criterion in state.criteria.values())
@@ -60,7 +61,7 @@ def view(state: State) -> dict[str, object]:
     }
 
 
-def view_of_epoch(entries: Sequence[Entry], epoch: int | None) -> dict[str, object]:
+def view_of_epoch(entries: Sequence[Entry], epoch: int | None) -> dict[str, Any]:
     """The view at the end of ``epoch``; the present one for ``None``. Raises InvalidInput for an epoch that never was."""
     if epoch is None:
         return view(fold(entries))

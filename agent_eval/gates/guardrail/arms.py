@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from agent_eval.gates.guardrail.bench import Bench, Cell, CellEvidence
+from agent_eval.gates.guardrail.config import resolved
 from agent_eval.gates.guardrail.suite import Case
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage
@@ -29,7 +30,8 @@ class ArmRun:
 def run_arms(lineage: Lineage, policies: Mapping[str, bytes], cases: Sequence[Case], bench: Callable[[Mapping, str], Bench]) -> dict[str, ArmRun]:
     """Every arm on every (case, repeat), the arms side by side, so that a drifting service meets all of them alike."""
     runs = {name: ArmRun(sha256_bytes(policy)) for name, policy in policies.items()}
-    station = bench(lineage.config, f"{lineage.opened.body['lineage']}-{len(lineage.entries)}")
+    commands = resolved(lineage.config, lineage.opened.body["frozen_files"], lineage.directory)
+    station = bench(commands, f"{lineage.opened.body['lineage']}-{len(lineage.entries)}")
     try:
         for repeat in range(1, lineage.config["repeats"] + 1):
             for case in cases:

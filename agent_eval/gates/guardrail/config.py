@@ -8,7 +8,7 @@ exactly the name of a declared file becomes its absolute path. Placeholders are 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_eval.gates import inputs
@@ -115,8 +115,7 @@ def read(path: str) -> Setup:
         problems += _command_problems(config[role]["command"], role, f"{path}/{role}/command")
         for item in config[role]["files"]:
             frozen[f"{role}:{item}"] = inputs.beside(path, item)
-        config[role]["command"] = _resolved(config[role], path)
-        problems += _program(config[role]["command"][0], role, path, programs)
+        problems += _program(config[role], role, path, programs)
     problems += _credential_problems(raw, path)
     cases: tuple[suite.Case, ...] = ()
     for name, place in frozen.items():
@@ -153,16 +152,27 @@ def _command_problems(command: Sequence[str], role: str, where: str) -> list[Pro
     return problems
 
 
-def _resolved(part: dict, path: str) -> list[str]:
-    return [inputs.beside(path, argument) if argument in part["files"] else argument for argument in part["command"]]
+def resolved(config: Mapping, frozen: Mapping[str, Mapping[str, str]], directory: str) -> dict:
+    """The configuration with every argument that names a declared file as that file's absolute path now."""
+    base = os.path.realpath(directory)
+    return {**config, **{
+        role: {**config[role], "command": [
+            os.path.normpath(os.path.join(base, frozen[f"{role}:{argument}"]["path"])) if argument in config[role]["files"] else argument
+            for argument in config[role]["command"]
+        ]} for role in ("target", "judge")
+    }}
 
 
-def _program(name: str, role: str, path: str, programs: dict[str, dict[str, str]]) -> list[Problem]:
+def _program(part: Mapping, role: str, path: str, programs: dict[str, dict[str, str]]) -> list[Problem]:
     import shutil
 
-    found = shutil.which(name) if name else None
+    name = part["command"][0]
+    own = name in part["files"]  # then its bytes are frozen already
+    found = shutil.which(inputs.beside(path, name) if own else name) if name else None
     if found is None:
         return [Problem(f"{path}/{role}/command/0", f"{name!r} is not an executable file")]
+    if own:
+        return []
     real = os.path.realpath(found)
     try:
         programs[role] = {"path": real, "sha256": sha256_file(real)}

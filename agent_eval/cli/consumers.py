@@ -37,4 +37,4 @@ def summary_of(command: str) -> str:
     """The first line of the consumer module's docstring, read without importing it."""
     with open(os.path.join(folder_of(command), "consumer.py"), encoding="utf-8") as stream:
         first = stream.readline()
-    return first.strip().strip('"').rstrip(".")
+    return first.strip().strip('"').replace("`", "").rstrip(".")

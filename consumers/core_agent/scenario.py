@@ -177,8 +177,9 @@ def _shape_problems(data: Mapping[str, object], path: str) -> list[Problem]:
         problems.append(Problem(f"{path}#/grants", f"must be some of {', '.join(TOOLS)}"))
     if not 1 <= data["max_steps"] <= 1000:
         problems.append(Problem(f"{path}#/max_steps", "must be 1 to 1000"))
-    if not all(isinstance(line, str) for line in data["instruction"]):
-        problems.append(Problem(f"{path}#/instruction", "must be a text or a list of lines"))
+    for key in ("instruction", "not_scored", "programs"):
+        if not all(isinstance(line, str) for line in data.get(key, [])):
+            problems.append(Problem(f"{path}#/{key}", "must hold texts only"))
     if not any(isinstance(item, dict) and isinstance(item.get("assert"), dict) and item["assert"].get("kind") == "changes_within" for item in data["expect"]):
         problems.append(Problem(f"{path}#/expect", "no expectation of kind changes_within", "say which changes are allowed, if only none"))
     return problems
@@ -236,8 +237,14 @@ def _trial_problems(scenario: Scenario, path: str) -> list[Problem]:
     paths = [file.path for file in trial.files]
     problems += [Problem(f"{path}#/files", f"{name!r} is laid out twice") for name in sorted({p for p in paths if paths.count(p) > 1})]
     problems += solution_problems(scenario.data["solution"], f"{path}#/solution")
+    problems += _rule_problems(scenario.data.get("witness", {}), trial.witness_rules, f"{path}#/witness")
+    return problems + _expectation_problems(trial.expect, path)
+
+
+def _expectation_problems(expect: list, path: str) -> list[Problem]:
+    problems = []
     seen = set()
-    for index, item in enumerate(trial.expect):
+    for index, item in enumerate(expect):
         where = f"{path}#/expect/{index}"
         if not isinstance(item, dict) or not isinstance(item.get("id"), str) or set(item) - {"id", "aspect", "reason", "assert"}:
             problems.append(Problem(where, "an expectation has 'id', 'assert' and optionally 'aspect' and 'reason'"))
@@ -246,6 +253,20 @@ def _trial_problems(scenario: Scenario, path: str) -> list[Problem]:
             problems.append(Problem(f"{where}/id", f"{item['id']!r} occurs twice"))
         seen.add(item["id"])
         problems += scenario_kinds.validate(item.get("assert"), f"{where}/assert")
+    return problems
+
+
+def _rule_problems(witness: Mapping[str, object], rules: object, where: str) -> list[Problem]:
+    if not isinstance(rules, list) or set(witness) - {"rules"}:
+        return [Problem(where, "has one field, the list 'rules'")]
+    problems = []
+    for index, rule in enumerate(rules):
+        rule = rule if isinstance(rule, dict) else {}
+        texts = all(isinstance(rule.get(key), str) for key in ("name", "program"))
+        args = rule.get("args", [])
+        right = texts and isinstance(rule.get("reply"), dict) and isinstance(args, list) and all(isinstance(item, str) for item in args)
+        if not right or set(rule) - {"name", "program", "args", "reply"}:
+            problems.append(Problem(f"{where}/rules/{index}", "a rule has 'name', 'program', 'reply' (an object) and optionally 'args' (texts)"))
     return problems
 
 

@@ -88,7 +88,7 @@ def find_subject(args: argparse.Namespace, environment: Mapping[str, str]) -> Su
     else:
         program, selected_by = select_binary(args.binary, environment)
     check_program(program)
-    contract = _probe(program, tuple(args.pass_env), lenient=fixture)
+    contract = probe(program, tuple(args.pass_env), lenient=fixture)
     if contract is not None:
         wanted = "fixture" if fixture else "binary"
         if wanted not in contract.transports:
@@ -127,8 +127,11 @@ def check_program(program: str) -> None:
         raise InvalidInput.one(program, "is not executable", f"chmod +x {program}")
 
 
-def _probe(program: str, pass_names: tuple[str, ...], *, lenient: bool) -> Contract | None:
-    """Run ``PROGRAM contract`` under the supervisor. With ``lenient`` a program without an answer is taken as it is."""
+def probe(program: str, pass_names: tuple[str, ...], *, lenient: bool = False) -> Contract | None:
+    """Run ``PROGRAM contract`` under the supervisor. With ``lenient`` a program without an answer is taken as it is.
+
+    Raises ``InvalidInput`` with one line.
+    """
     with _private_folder() as private, Slot(f"contract-{os.urandom(8).hex()}") as slot:
         home = private.subfolder("home")
         output, complaint = os.path.join(private.path, "contract.json"), os.path.join(private.path, "stderr")

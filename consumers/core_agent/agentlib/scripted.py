@@ -79,7 +79,7 @@ def _edit_setting(session: Session, match: re.Match[str]) -> tuple[str, str]:
     path, key, section, value = match.groups()
     text = _read(session, path)
     # Line ends are the file's own, and stay as they are. From the section's name on, so that the text occurs once.
-    old = _want(rf"^\[{section}\]\r?\n(?:[^\[].*\n|\r?\n)*?{key} = \S+", text, f"{key} of {section}").group()
+    old = _want(rf"^\[{section}\]\r?\n(?:(?!\[).*\n)*?{key} = \S+", text, f"{key} of {section}").group()
     result = session.call("edit", {"path": path, "old": old, "new": old[: old.rindex(key)] + f"{key} = {value}"})
     if not result.ok:
         raise Puzzled(result.output)

@@ -58,6 +58,7 @@ def test_the_peer_is_recorded(witness: Witness) -> None:
     program = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode()); sys.stdout.write(s.recv(99).decode())"
     peer = subprocess.Popen([sys.executable, "-c", program, witness.path, request().decode()], stdout=subprocess.PIPE)
     while not witness.calls:
+        assert peer.poll() is None
         witness.serve()
     peer.communicate()
     (call,) = witness.calls

@@ -12,7 +12,6 @@ import selectors
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from agent_eval import (
     InvalidInput,

@@ -98,7 +98,7 @@ def test_a_program_that_cannot_be_one(run_py: Callable, tmp_path: pathlib.Path) 
 def test_an_agent_that_does_not_answer_in_time(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "PROBE_TIMEOUT_S", 0.3)
     path = program(tmp_path / "slow", "#!/bin/sh\nsleep 60 & wait\n")
-    with pytest.raises(InvalidInput, match="did not answer within 0.3 s"):
+    with pytest.raises(InvalidInput, match=r"did not answer within 0\.3 s"):
         subject.probe(str(path), ())
 
 

@@ -33,8 +33,8 @@ def main(workspace, spec_path, output_path, report_path):
         wanted, got = price(units, spec), answers.get(number) or {}
         right = all(key in got and type(got[key]) is type(value) and got[key] == value for key, value in wanted.items())
         shown = {key: got[key] for key in ("value", "raised") if key in got} or "no answer"
-        detail = "" if right else "units %d: %s" % (units, str(shown)[:80])
-        checks.append({"id": "value-%02d" % (number + 1), "passed": right, "detail": detail})
+        detail = "" if right else f"units {units}: {str(shown)[:80]}"
+        checks.append({"id": f"value-{number + 1:02d}", "passed": right, "detail": detail})
     report = {"passed": all(check["passed"] for check in checks) and bool(checks), "checks": checks}
     with open(report_path, "x", encoding="utf-8") as stream:
         json.dump(report, stream)

@@ -15,6 +15,9 @@ from .normalization import Base
 
 _LEAST_MEAN, _LEAST_SHARE, _LEAST_CORRELATION, _LEAST_GENES = 50.0, 0.95, 0.9, 3
 _TOP = 50
+# How far a shrunken LFC may be from LFC * (its error / lfcSE), in its own errors. With one coefficient and a normal likelihood
+# the two are equal; the largest distance in the real sets is 6.2, of a gene far from normal.
+_FARTHEST = 12.0
 
 
 def check_conclusions(analysis: Analysis, design: Design, base: Base, ledger: Ledger) -> None:
@@ -22,6 +25,8 @@ def check_conclusions(analysis: Analysis, design: Design, base: Base, ledger: Le
     void = _void_reason(analysis)
     if void:
         ledger.not_applicable("direction", void)
+    elif not design.numerator or not design.denominator:
+        ledger.not_evaluated(["direction"], "a level of the contrast has no samples (see contrast)")
     else:
         _check_direction(analysis, design, base, significant, ledger)
     _check_shrunken(analysis, base, [] if void else significant, void, ledger)
@@ -48,9 +53,9 @@ def _check_direction(analysis: Analysis, design: Design, base: Base, significant
     changes = [_mean_log(analysis, base, row, design.numerator) - _mean_log(analysis, base, row, design.denominator) for row in rows]
     against = [at for at, row in enumerate(rows) if changes[at] * lfc[row] <= 0]
     worst = max(against, key=lambda at: abs(changes[at]), default=0)
-    place = Place(analysis.path("results"), lfc[rows[worst]], changes[worst], gene=analysis.genes[rows[worst]], column="log2FoldChange",
-                  what="expected: difference of the mean log2 normalized counts of the two levels")
-    check.compared = len(rows)
+    place = Place(analysis.path("results"), lfc[rows[worst]], changes[worst], gene=analysis.genes[rows[worst]],
+                  column="log2FoldChange", what="expected: difference of the mean log2 normalized counts of the two levels")
+    check.compared = len(rows) + 1      # and the correlation
     share = 1 - len(against) / len(rows)
     if share <= _LEAST_SHARE:
         check.wrong(place)
@@ -73,7 +78,8 @@ def _correlation(x: list[float], y: list[float]) -> float:
 
 
 def _check_shrunken(analysis: Analysis, base: Base, significant: list[int], void: str | None, ledger: Ledger) -> None:
-    check = ledger.add(Comparison("shrunken", "shrunken LFC of significant genes: same sign, smaller; its error below lfcSE"))
+    check = ledger.add(Comparison("shrunken", "shrunken LFC of significant genes: same sign, smaller; every error below lfcSE, "
+                                  f"every LFC within {_FARTHEST:g} errors of one shrunken like its error"))
     path, genes = analysis.path("lfc_shrunken"), analysis.genes
     shrunken, full = analysis.column("lfc_shrunken", "log2FoldChange"), analysis.column("results", "log2FoldChange")
     for row in significant:
@@ -81,9 +87,16 @@ def _check_shrunken(analysis: Analysis, base: Base, significant: list[int], void
         if small == small and large == large:
             check.require(small * large > 0 and abs(small) < abs(large), Place(
                 path, small, f"between 0 and {large:.15g}", gene=genes[row], column="log2FoldChange"))
-    for row, (small, large) in enumerate(zip(analysis.column("lfc_shrunken", "lfcSE"), analysis.column("results", "lfcSE"))):
-        if small == small and large == large:
-            check.require(0 < small < large, Place(path, small, f"between 0 and {large:.15g}", gene=genes[row], column="lfcSE"))
+    errors, full_errors = analysis.column("lfc_shrunken", "lfcSE"), analysis.column("results", "lfcSE")
+    for row, (small, large, error, full_error) in enumerate(zip(shrunken, full, errors, full_errors)):
+        if error != error or full_error != full_error:
+            continue
+        plausible = check.require(0 < error < full_error, Place(
+            path, error, f"between 0 and {full_error:.15g}", gene=genes[row], column="lfcSE"))
+        if plausible and small == small and large == large:
+            near = large * error / full_error
+            check.require(abs(small - near) <= _FARTHEST * error, Place(
+                path, small, f"within {_FARTHEST:g} errors of {near:.6g}", gene=genes[row], column="log2FoldChange"))
     if void:
         check.notes.append(f"sign and size are not compared: {void}")
 

@@ -97,6 +97,7 @@ def _check_manifest(folder: Folder, check: Comparison, ledger: Ledger) -> None:
         "denominator": reader.text("contrast/denominator"), "alpha": reader.number("alpha", 0, 1),
         "n_samples": reader.count("n_samples"), "n_genes": reader.count("n_genes"),
     }
+    reader.text("dataset/name")
     for name in ("counts_source_sha256", "metadata_source_sha256"):
         reader.digest(f"dataset/{name}")
     for name in ("R", "DESeq2"):
@@ -104,8 +105,8 @@ def _check_manifest(folder: Folder, check: Comparison, ledger: Ledger) -> None:
     versions = folder.manifest.get("versions")
     folder.facts["versions"] = {name: value for name, value in versions.items() if isinstance(value, str)} if isinstance(
         versions, dict) else {}
-    reader.take("command", lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
-                "a list of texts")
+    reader.take("command", lambda value: isinstance(value, list) and bool(value) and all(
+        isinstance(one, str) and one for one in value), "a list of texts")
     _read_entries(folder, reader)
     check.compared += 16
     for path, what in reader.faults:

@@ -133,7 +133,7 @@ def gene_fabricated_consistently(s: ArtifactSet) -> None:
     finish(s)
 
 
-@mutant("glm-score", may=("direction",))
+@mutant("glm-score", may=("direction", "shrunken"))
 def gene_fabricated_below_the_floor(s: ArtifactSet) -> None:
     """The same with fitted means far below 0.5, where the plain score equation does not hold anyway."""
     gene = dull(s)
@@ -265,6 +265,11 @@ def one_entry_of_the_model_matrix(s: ArtifactSet) -> None:
     s.metadata["model_matrix"]["values"][2][1] = 1
 
 
+@mutant("contrast")
+def contrast_of_a_level_that_is_not_there(s: ArtifactSet) -> None:
+    s.manifest["contrast"]["numerator"] = "high"
+
+
 @mutant("contrast", "direction")
 def contrast_turned_round_in_the_manifest(s: ArtifactSet) -> None:
     s.manifest["contrast"].update(numerator="untrt", denominator="trt")
@@ -327,6 +332,16 @@ def shrunken_table_is_not_shrunken(s: ArtifactSet) -> None:
 @mutant("shrunken")
 def shrunken_error_above_the_full_one(s: ArtifactSet) -> None:
     s.grids["lfc_shrunken"].set(dull(s), "lfcSE", 9.0, 6)
+
+
+@mutant("shrunken")
+def shrunken_value_of_a_dull_gene_far_off(s: ArtifactSet) -> None:
+    s.grids["lfc_shrunken"].set(dull(s), "log2FoldChange", 6.0, 6)
+
+
+@mutant("shrunken")
+def shrunken_error_of_nothing(s: ArtifactSet) -> None:
+    s.grids["lfc_shrunken"].set(significant(s), "lfcSE", 1e-9, 6)
 
 
 @mutant("summary", contains="n_up")

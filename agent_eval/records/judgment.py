@@ -49,7 +49,7 @@ class CheckResult:
 class Judgment:
     """A verdict on one trial. A void has a ``cause``; a fail has at least one failure; a pass has none.
 
-    ``grader`` is ``{name, source_sha256}`` of the code that decided.
+    ``grader`` is ``{name, source_sha256}`` of the code that decided. The JSON form's ``evidence`` is every pointer once.
     """
 
     verdict: Verdict
@@ -93,6 +93,7 @@ class Judgment:
                 {"id": c.id, "status": c.status, "detail": c.detail, "evidence": list(c.evidence)} for c in self.checks
             ],
             "counts": self.counts,
+            "evidence": sorted({pointer for part in (*self.failures, *self.checks) for pointer in part.evidence}),
             "grader": dict(self.grader),
         }
 

@@ -122,6 +122,8 @@ def run(
             consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish, options.keep_scratch
         )
         _run_trials(state, options, interrupt, counter, observer.tick)
+        if interrupt.requested:
+            _note_interrupt(writer, interrupt)
         summary, seal, faults = _seal(state, counter, interrupt, options.before_seal)
     return RunResult(writer.path, plan, summary, seal, faults)
 
@@ -133,13 +135,13 @@ def _run_trials(
         return options.max_fail is not None and counter.failed >= options.max_fail
 
     trials = _chosen_trials(state, options.wanted)
-    if options.executor is not None:
-        from agent_eval.trials.remote import RemoteRun
-
-        RemoteRun(state, options.executor, options.jobs, interrupt, options.argv).run(trials, stop)
-        return
     slots: list[Slot] = []
     try:
+        if options.executor is not None:
+            from agent_eval.trials.remote import RemoteRun
+
+            RemoteRun(state, options.executor, options.jobs, interrupt, options.argv, tick).run(trials, stop)
+            return
         for _ in range(min(options.jobs, max(1, state.planned.planned))):
             slots.append(Slot(state.plan["run_id"]))
         scheduler = Scheduler(slots, interrupt, tick, strict=options.max_fail is not None)
@@ -150,6 +152,13 @@ def _run_trials(
         finish = getattr(state.consumer, "finish", None)
         if finish is not None:
             finish(state.planned)
+
+
+def _note_interrupt(writer: EvidenceWriter, interrupt: Interrupt) -> None:
+    try:
+        writer.journal("interrupted", signal=interrupt.signal)
+    except OSError:
+        return  # the summary says it too, and a journal that cannot be written keeps the directory from being sealed
 
 
 def _chosen_trials(state: RunState, wanted: Callable[[str, int], bool] | None) -> Iterator[tuple[PlannedCase, int]]:

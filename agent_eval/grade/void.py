@@ -18,8 +18,11 @@ INTERRUPTED = "interrupted"
 RECORDING_FAILED = "recording-failed"
 SUPERVISOR_LOST = "supervisor-lost"
 STATUS_LOST = "status-lost"
+NO_RESOURCES = "no-resources"
 WORKER_LOST = "worker-lost"
 EVIDENCE_TAMPERED = "evidence-tampered"
+
+_OUR_STAGES = ("setup", "fork")  # no descriptors or processes left for us: it says nothing about the program
 
 
 def judge_trial(judge: Judge, evidence: TrialEvidence, criteria: str, grader: tuple[tuple[str, str], ...]) -> Judgment:
@@ -38,16 +41,18 @@ def _before_domain(record: dict) -> Judgment | None:
         return _void(INTERRUPTED, "the run was interrupted while this trial was running")
     recording = record.get("recording")
     if recording:
-        detail = "; ".join(recording["errors"])
         if recording["brought_about_by_subject"]:
-            failure = Failure(EVIDENCE_TAMPERED, f"{recording['how']}: {detail}", ("trial.json#/recording",))
-            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,))
-        return _void(RECORDING_FAILED, detail)
+            detail = ": ".join((recording["how"], *recording["errors"]))
+            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (Failure(EVIDENCE_TAMPERED, detail, ("trial.json#/recording",)),))
+        return _void(RECORDING_FAILED, "; ".join(recording["errors"]))
     if record.get("worker_lost"):
         return _void(WORKER_LOST, record["worker_lost"])
     outcome = record.get("outcome") or {}
     if outcome.get("stop_reason") == SUPERVISOR_LOST:
         return _void(SUPERVISOR_LOST, "the guardian of this trial was killed or stopped")
+    start_error = outcome.get("start_error")
+    if start_error and start_error["stage"] in _OUR_STAGES:
+        return _void(NO_RESOURCES, f"{start_error['stage']}: {start_error['message']}")
     if outcome.get("status_lost"):
         return _void(STATUS_LOST, "the exit status was taken by something else")
     return None

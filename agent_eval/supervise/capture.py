@@ -34,20 +34,23 @@ SinkFactory = Callable[[str], Sink]
 class FileSink:
     """A new file at ``path``; an existing one is an error, also when it is a dangling link."""
 
-    __slots__ = ("_fd", "_size_bytes")
+    __slots__ = ("_fd", "_path", "_size_bytes")
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._size_bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Write all of ``data``. What a failing disk took of it is taken back: the file holds only what was counted."""
+        """Write all of ``data``. What a failing disk took of it is taken back: the file holds what was counted, or is gone."""
         try:
             written = os.write(self._fd, data)
             while written < len(data):
                 written += os.write(self._fd, data[written:])
         except OSError:
             os.ftruncate(self._fd, self._size_bytes)
+            if not self._size_bytes:
+                os.unlink(self._path)
             raise
         self._size_bytes += written
 

@@ -143,6 +143,6 @@ def _copy(source: int, facts: os.stat_result, target: str, room_bytes: int, sink
         kept_bytes=copied,
         size_bytes=size,
         mode=f"{stat.S_IMODE(facts.st_mode):04o}",
-        sha256=None if write_error else digest.hexdigest(),
+        sha256=digest.hexdigest() if copied or write_error is None else None,
         write_error=write_error,
     )

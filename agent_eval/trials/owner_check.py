@@ -16,7 +16,7 @@ from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.records import strict_json
 from agent_eval.records.case import CheckCase, expand, parse_case
 from agent_eval.records.judgment import Judgment
-from agent_eval.records.outcome import Outcome, ReportState
+from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import Limits, PlannedCase, PlannedRun
 from agent_eval.records.problems import EvidenceFault, Problem
 from agent_eval.supervise.command import Command
@@ -141,10 +141,10 @@ def adopt_streams(trial: TrialContext, outcome: Outcome) -> None:
     """Count the files that the supervisor wrote for a trial's main command."""
     streams = ((layout.STDOUT, outcome.stdout), (layout.STDERR, outcome.stderr))
     for name, stream in streams:
-        if stream.sha256 is not None and stream.write_error is None:
+        if stream.sha256 is not None:
             trial.folder.adopt(name, stream.sha256)
     report = outcome.report
-    if report.state is ReportState.KEPT and report.sha256 is not None and report.write_error is None:
+    if report.sha256 is not None:
         trial.folder.adopt(layout.OWNER_REPORT, report.sha256)
 
 

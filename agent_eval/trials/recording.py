@@ -30,7 +30,7 @@ _SMALL_BYTES = 64 * 1024
 _MAX_SIGHTINGS = 20
 _NOTICEABLE_BYTES = 64 * 1024
 
-Place = tuple[int, ...]
+Place = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +67,29 @@ class RunState:
 class Recording:
     """Judges and records one trial whose run has ended.
 
-    ``place`` is :func:`place_of` the evidence when the trial started, ``None`` when it did not run here.
+    ``places`` are :func:`place_of` the evidence when the trial started and when it ended, ``None`` when it did not run here.
     """
 
     def __init__(
-        self, run: RunState, case: PlannedCase, number: int, folder: TrialFolder | None, scratch: Scratch | None, place: Place | None
+        self,
+        run: RunState,
+        case: PlannedCase,
+        number: int,
+        folder: TrialFolder | None,
+        scratch: Scratch | None,
+        places: tuple[Place | None, Place | None] | None,
     ) -> None:
         self._run = run
         self._case = case
         self._number = number
         self._folder = folder
         self._scratch = scratch
-        self._place = place
+        self._places = places
         self._small: dict[str, bytes] = {}
 
     def complete(self, execution: Execution) -> None:
         """Write the record, delete the scratch, and tell the run."""
-        if execution.errors or self._folder is None:
+        if execution.errors or self._folder is None or self._is_moved():
             judgment, recorded = self._finish_badly(execution)
         else:
             try:
@@ -148,22 +154,23 @@ class Recording:
         """Record that recording failed, as well as still possible."""
         how = self._brought_about_by_subject(execution)
         recording = {"errors": execution.errors, "brought_about_by_subject": how is not None, "how": how}
-        if self._folder is not None:
+        if self._folder is not None and not self._is_replaced():
             try:
                 return self._record(execution, recording), True
             except OSError as error:
                 execution.note(error)
-        detail, grader = "; ".join(execution.errors), self._run.grader
+        grader = self._run.grader
         if how is not None:
-            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (Failure(EVIDENCE_TAMPERED, f"{how}: {detail}"),), grader=grader), False
-        failure = Failure(RECORDING_FAILED, detail)
+            failure = Failure(EVIDENCE_TAMPERED, ": ".join((how, *execution.errors)))
+            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,), grader=grader), False
+        failure = Failure(RECORDING_FAILED, "; ".join(execution.errors))
         return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=RECORDING_FAILED, grader=grader), False
 
     def _brought_about_by_subject(self, execution: Execution) -> str | None:
         """How the subject made recording fail, ``None`` when nothing shows that it did."""
-        if self._place is not None and self._folder is not None and place_of(self._run.writer.path, self._folder.path) != self._place:
+        if self._is_moved():
             return "the evidence directory was moved or its mode changed while the trial ran"
-        if self._place is not None and any(sign in text for text in execution.errors for sign in _PLANTED):
+        if self._places is not None and any(sign in text for text in execution.errors for sign in _PLANTED):
             return "a file of the trial's record was there before it was written"
         full = any(number in _FULL for number in execution.error_numbers) or any("space" in text for text in execution.errors)
         if full and self._scratch is not None and execution.held[1] >= _NOTICEABLE_BYTES and self._same_disk(self._scratch.path):
@@ -172,6 +179,15 @@ class Recording:
             return "the disk was full until the trial's own files were deleted"
         return None
 
+    def _is_moved(self) -> bool:
+        return self._places is not None and self._places[0] != self._places[1]
+
+    def _is_replaced(self) -> bool:
+        """Whether the trial's folder is another one than was made: what is written by its path would go elsewhere."""
+        if self._places is None:
+            return False
+        before, after = self._places
+        return before is None or after is None or before[:-1] != after[:-1]
 
     def _same_disk(self, path: str) -> bool:
         try:
@@ -186,4 +202,4 @@ def place_of(path: str, folder: str) -> Place | None:
         found = [os.stat(place, follow_symlinks=False) for place in (path, os.path.join(path, "trials"), os.path.dirname(folder), folder)]
     except OSError:
         return None
-    return tuple(number for status in found for number in (status.st_dev, status.st_ino, status.st_mode))
+    return *((status.st_dev, status.st_ino) for status in found), tuple(status.st_mode for status in found)

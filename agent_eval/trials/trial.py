@@ -18,6 +18,7 @@ class TrialTask:
             run.consumer, run.planned, case, number, run.identity, lambda: run.writer.trial(case.id, number)
         )
         self._place: Place | None = None
+        self._place_after: Place | None = None
         self.services = self._trial.services
 
     def prepare(self) -> None:
@@ -35,8 +36,7 @@ class TrialTask:
         """The first command, once the journal says that the trial started."""
         trial = self._trial
         self._run.on_start(trial.case.id, trial.number)
-        if trial.folder is not None:
-            self._place = place_of(self._run.writer.path, trial.folder.path)
+        self._place = self._place_after = self._look()
         command = trial.start()
         if command is None:
             return None
@@ -51,9 +51,17 @@ class TrialTask:
 
     def resume(self, outcome: Outcome) -> Command | None:
         """The next command after ``outcome``, ``None`` when there is none."""
-        return self._trial.resume(outcome)
+        command = self._trial.resume(outcome)
+        if command is None:
+            self._place_after = self._look()
+        return command
 
     def complete(self) -> None:
         """Judge and record the trial."""
         trial = self._trial
-        Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, self._place).complete(trial.execution)
+        places = (self._place, self._place_after)
+        Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, places).complete(trial.execution)
+
+    def _look(self) -> Place | None:
+        folder = self._trial.folder
+        return None if folder is None else place_of(self._run.writer.path, folder.path)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from agent_eval.supervise import linux
 from agent_eval.supervise.capture import FileSink, SinkFactory
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.environment import MARK_VARIABLE, build_environment
+from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -39,6 +44,33 @@ def wait_until(condition, within_s: float = ALIVE_WITHIN_S) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def another_users_python() -> str | None:
+    """A Python that every user of this machine may run and that is new enough; ``None`` when there is none."""
+    interpreter = "/usr/bin/python3"
+    check = "import sys; sys.exit(sys.version_info < (3, 11))"
+    if not os.path.exists(interpreter) or subprocess.run([interpreter, "-c", check]).returncode != 0:
+        return None
+    return interpreter
+
+
+@contextmanager
+def public_copy(*names: str) -> Iterator[Path]:
+    """A folder that every user may read, with copies of these parts of the repository.
+
+    Not below pytest's own folder: that is private, and made so again by every other run of pytest.
+    """
+    with Scratch("/tmp") as scratch:
+        os.chmod(scratch.path, 0o755)
+        for name in names:
+            source, target = PROGRAMS.parents[1] / name, f"{scratch.path}/{name}"
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, target)
+        subprocess.run(["chmod", "-R", "a+rX", scratch.path], check=True)
+        yield Path(scratch.path)
 
 
 @dataclass(frozen=True)

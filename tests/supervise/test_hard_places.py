@@ -15,7 +15,7 @@ import pytest
 
 from agent_eval.records.outcome import Outcome, StopReason
 from agent_eval.supervise import linux
-from tests.supervise.lab import PROGRAMS, Lab, wait_until
+from tests.supervise.lab import PROGRAMS, Lab, another_users_python, public_copy, wait_until
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="skipped: this place is Linux's")
@@ -134,32 +134,28 @@ print(elapsed_s, first.stop_reason.value, first.status_lost, *[one.name for one 
     assert facts == ["timeout", "True", "stat", "0", "0"]
 
 
+BECOME_ROOT = """
+#include <unistd.h>
+int main(void){if(setuid(0))return 77;setsid();close(0);close(1);close(2);sleep(60);return 0;}
+"""
+
+
 @needs_root
-def test_a_program_that_became_root_is_named(tmp_path):
+def test_a_program_that_became_root_is_named():
     """What ``sudo`` does: its real user is another one, so an ordinary user's SIGKILL is refused."""
-    if not shutil.which("cc") or not shutil.which("setpriv"):
-        pytest.skip("skipped: needs a C compiler and setpriv")
-    source = tmp_path / "become.c"
-    source.write_text(
-        "#include <unistd.h>\nint main(void){if(setuid(0))return 77;setsid();close(0);close(1);close(2);sleep(60);return 0;}\n"
-    )
-    program = tmp_path / "become"
-    subprocess.run(["cc", "-o", str(program), str(source)], check=True, timeout=60)
-    program.chmod(0o4755)
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    argv = ["sh", "-c", f"{program} & sleep 0.1; kill -0 $! 2>/dev/null && exit 7; exit 3"]
-    code = f"import runpy,sys; sys.argv[0]='x'\n{RUN_ONE}"
-    (tmp_path / "tree").mkdir()
-    shutil.copytree(ROOT / "agent_eval", tmp_path / "tree" / "agent_eval", ignore=shutil.ignore_patterns("__pycache__"))
-    interpreter = next((found for found in ("/usr/bin/python3",) if _is_new_enough(found)), None)
-    if interpreter is None:
-        pytest.skip("skipped: no Python that another user may run")
-    command = [*user, interpreter, "-B", "-c", code, str(tmp_path / "tree"), json.dumps({"argv": argv})]
-    began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
-    elapsed_s = time.monotonic() - began
+    interpreter = another_users_python()
+    if not shutil.which("cc") or not shutil.which("setpriv") or interpreter is None:
+        pytest.skip("skipped: needs a C compiler, setpriv, and a Python that another user may run")
+    with public_copy("agent_eval") as root:
+        program = root / "become"
+        subprocess.run(["cc", "-x", "c", "-o", str(program), "-"], input=BECOME_ROOT.encode(), check=True, timeout=60)
+        program.chmod(0o4755)
+        argv = ["sh", "-c", f"{program} & sleep 0.1; kill -0 $! 2>/dev/null && exit 7; exit 3"]
+        user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        command = [*user, interpreter, "-B", "-c", RUN_ONE, str(root), json.dumps({"argv": argv})]
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+        elapsed_s = time.monotonic() - began
     assert done.returncode == 0, done.stderr
     outcome = Outcome.from_json(json.loads(done.stdout))
     if outcome.exit_code == 7:
@@ -172,11 +168,6 @@ def test_a_program_that_became_root_is_named(tmp_path):
     finally:
         for left in outcome.tree.unreaped:
             os.kill(left.pid, signal.SIGKILL)
-
-
-def _is_new_enough(interpreter: str) -> bool:
-    check = [interpreter, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-    return os.path.exists(interpreter) and subprocess.run(check).returncode == 0
 
 
 @pytest.mark.parametrize("code", [0, 7])

@@ -146,7 +146,7 @@ def _look(adapter: Adapter, installation: identity_files.Installation, launcher:
     probe = adapter.identity.version
     if probe is None:
         return None, ()
-    fixed = {name: value for name, value in adapter.execution.env.items() if "{" not in value}
+    fixed = {**{name: value for name, value in adapter.execution.env.items() if "{" not in value}, **probe.env}
     output = _output(launch.wrapped(launcher, (installation.binary, *probe.argv)), fixed, probe.ok)
     match = probe.expression.search(output) if output is not None else None
     version = match[1] if match else None
@@ -158,21 +158,27 @@ def _look(adapter: Adapter, installation: identity_files.Installation, launcher:
 
 
 def _output(argv: tuple[str, ...], extra: Mapping[str, str], ok: tuple[int, ...] = (0,)) -> str | None:
-    """What a program prints, supervised and bounded; ``None`` when it ends otherwise than ``ok``."""
+    """What a program prints on both streams, supervised and bounded; ``None`` when it ends otherwise than ``ok``."""
     with Scratch() as private, Slot(f"probe-{os.urandom(8).hex()}") as slot:
-        home, path = private.subfolder("home"), os.path.join(private.path, "stdout")
+        home = private.subfolder("home")
+        streams = [os.path.join(private.path, name) for name in ("stdout", "stderr")]
         outcome = slot.run(Command(
             argv=argv, cwd=home, env=build_environment(home=home, tmpdir=private.subfolder("tmp"), extra=extra),
-            timeout_s=PROBE_TIMEOUT_S, max_output_bytes=PROBE_OUTPUT_BYTES, grace_s=0.5, stdout_path=path,
+            timeout_s=PROBE_TIMEOUT_S, max_output_bytes=PROBE_OUTPUT_BYTES, grace_s=0.5, stdout_path=streams[0],
+            stderr_path=streams[1],
         ))
         if outcome.start_error is not None:
             raise InvalidInput.one(argv[0], f"cannot be started: {outcome.start_error.message}", "give the program of the agent")
         if outcome.stop_reason is not None:
             raise InvalidInput.one(argv[0], f"did not answer {' '.join(argv[1:])} within {PROBE_TIMEOUT_S:g} s", "give the program of the agent")
-        if outcome.exit_code not in ok or not outcome.stdout.kept_bytes:
+        if outcome.exit_code not in ok:
             return None
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        texts = []
+        for path in streams:
+            if os.path.exists(path):
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    texts.append(file.read())
+        return "\n".join(texts)
 
 
 def read_prices(path: str) -> dict[str, tuple[float, float]]:

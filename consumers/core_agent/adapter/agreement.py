@@ -156,7 +156,7 @@ def _missing_events(
 def hidden_calls(adapter: Adapter, mapped: Mapped, exchanges: Exchanges) -> list[Asked]:
     """Calls of named tools that were answered to the model and that the stream does not have, by number of each tool."""
     named = {real for reals in adapter.tools.names.values() for real in reals}
-    shown = Counter(str(event["native_tool"]).rpartition(".")[2] for event in mapped.events if event["type"] == "tool_call")
+    shown = Counter(str(event["native_tool"]) for event in mapped.events if event["type"] == "tool_call")
     hidden = []
     answered = [call for call in exchanges.asked() if call.result is not None and call.name in named]
     counts = Counter(call.name for call in answered)

@@ -207,20 +207,27 @@ class _Worker:
     def _call(self, emit: Emit, values: dict[str, object]) -> dict[str, object]:
         key = self._key(values.get("id", ABSENT), new=emit is Emit.TOOL_CALL)
         name = values.get("name", ABSENT)
-        native = self.tool_of.get(key, "") if name is ABSENT or name is None else str(name)
+        native = self.tool_of.get(key, "") if name is ABSENT or name is None else self._own_name(str(name))
         if emit is Emit.TOOL_CALL:
             self.tool_of[key] = native
         made: dict[str, object] = {
             "type": str(emit),
             "id": key,
-            # Some CLIs put a namespace before the name in their events: "file_system.bash".
-            "tool": self.logical.get(native) or self.logical.get(native.rpartition(".")[2]) or native,
+            "tool": self.logical.get(native, native),
             "native_tool": native,
         }
         if emit is Emit.TOOL_CALL:
             arguments = values.get("args", ABSENT)
             made["arguments"] = {} if arguments is ABSENT or arguments is None else arguments
         return made
+
+    def _own_name(self, name: str) -> str:
+        """The tool's name on the wire. Some CLIs put a namespace before it in their events: "file_system.bash"."""
+        for candidate in (name, name.rpartition(".")[2]):
+            own = self.adapter.tools.shown.get(candidate, candidate)
+            if own in self.logical:
+                return own
+        return name
 
     def _key(self, identity: object, *, new: bool) -> str:
         """The call's id. Some models use one again in every turn: a later call of that id gets a number."""

@@ -54,11 +54,12 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How the version is asked for. ``expression`` has one group: the version."""
+    """How the version is asked for. ``expression`` has one group: the version; ``env`` overrides the adapter's."""
 
     argv: tuple[str, ...]
     ok: tuple[int, ...]
     expression: re.Pattern[str]
+    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ class ToolSpec:
 
     ``exact`` is whether a tool that is not granted can be kept from the model. ``on_wire``
     is true for a CLI that still offers such a tool and denies the call instead.
-    ``always`` are tools which stay whatever is asked.
+    ``always`` are tools which stay whatever is asked. ``shown`` maps another name that the
+    CLI's events use for a tool to the tool's own.
     """
 
     names: Mapping[str, tuple[str, ...]]
@@ -113,6 +115,7 @@ class ToolSpec:
     deny: Mapping[str, tuple[str, ...]]
     deny_value: object
     always: tuple[str, ...]
+    shown: Mapping[str, str]
     exact: bool
     on_wire: bool
     calls: Mapping[str, CallTemplate]

@@ -202,6 +202,7 @@ def _probe(section: Section) -> Probe | None:
         return None
     probe = section.section("version")
     argv, codes, pattern = probe.texts("argv"), probe.exit_codes("ok", (0,)), probe.text("regex")
+    env = probe.text_map("env")
     probe.finish()
     try:
         expression = re.compile(pattern, re.MULTILINE)
@@ -210,7 +211,7 @@ def _probe(section: Section) -> Probe | None:
     except re.error as error:
         probe.problem("regex", f"is no regular expression: {error}")
         return None
-    return Probe(argv, codes, expression)
+    return Probe(argv, codes, expression, env)
 
 
 def _tools(section: Section) -> ToolSpec:
@@ -223,6 +224,7 @@ def _tools(section: Section) -> ToolSpec:
         deny=deny,
         deny_value=deny_value,
         always=section.texts("always", required=False),
+        shown=section.text_map("shown"),
         exact=section.flag("exact"),
         on_wire=section.flag("on_wire", False),
         calls=_calls(section),

@@ -45,7 +45,7 @@ class Session:
         self._tools = Tools(workspace)
         self._steps = 0
 
-    def emit(self, kind: str, **fields: object) -> None:
+    def emit(self, kind: str, /, **fields: object) -> None:
         """Write one event and flush: a session that is killed has told all it did."""
         sys.stdout.write(json.dumps({"type": kind, **fields}) + "\n")
         sys.stdout.flush()

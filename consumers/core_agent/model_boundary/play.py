@@ -24,7 +24,7 @@ def policy_for(
 
     ``values`` are those of the trial (roots ``v`` and ``s``), ``witness_rules`` what its witness answers.
     """
-    calls = [dict(call) for call in solution.get("calls", ())]  # type: ignore[attr-defined]
+    calls = _read_first([dict(call) for call in solution.get("calls", ())])  # type: ignore[attr-defined]
     answer = solution.get("answer", "")
     text = "\n".join(map(str, answer)) if isinstance(answer, list) else str(answer)
     status = str(solution.get("status", "completed"))
@@ -38,6 +38,18 @@ def policy_for(
         "conduct": conduct, "model": model, "workspace": workspace, "templates": templates, "calls": calls, "answer": text,
         "status": status, "must_see": sorted(_tokens(witness_rules)), "after": after,
     }
+
+
+def _read_first(calls: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The calls, with a look into every file before it is edited: some agents refuse an edit without."""
+    made: list[dict[str, object]] = []
+    for call in calls:
+        path = call["arguments"].get("path")  # type: ignore[attr-defined]
+        look = {"tool": "read", "arguments": {"path": path}}
+        if call["tool"] == "edit" and look not in made:
+            made.append(look)
+        made.append(call)
+    return made
 
 
 def _tokens(rules: Sequence[object]) -> set[str]:

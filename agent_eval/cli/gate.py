@@ -52,7 +52,7 @@ def report(result: Result, as_json: bool) -> int:
 
     code = ExitCode.PASSED if result.decision is None else _CODES[result.decision.outcome.value]
     shown = {**result.to_json(), "exit_code": int(code)}
-    print(json.dumps(shown, sort_keys=True) if as_json else "\n".join([*result_lines(shown), exit_line(code)]))
+    print(json.dumps(shown, sort_keys=True) if as_json else "\n".join([*result_lines(shown), exit_line(code, decided=result.decision is not None)]))
     return code
 
 

@@ -19,7 +19,7 @@ _LEVELS = {
     "directional": "directional (a strict gain; nothing is proven)",
 }
 _ACCEPTED = {("skill", "decide"): "accept the candidate; what is live does not change before a review by someone else"}
-EXIT_WORDS = {0: "promote, or done", 1: "the incumbent is kept", 2: "invalid input or a broken contract", 3: "the ledger does not hold", 4: "abstained"}
+EXIT_WORDS = {0: "done", 1: "the incumbent is kept", 2: "invalid input or a broken contract", 3: "the ledger does not hold", 4: "abstained"}
 _MAX_ITEMS = 8
 
 
@@ -124,6 +124,8 @@ def status_lines(status: Mapping) -> list[str]:
         number = row.get("proposal", row.get("candidate"))
         level = f", {row['evidence_level']}" if row.get("evidence_level") else ""
         lines.append(f"  {'proposal' if 'proposal' in row else 'candidate'} {number}: {row['state']}{level} ({', '.join(row['reasons']) or 'no reason yet'})")
+        if row.get("decision_digest"):
+            lines.append(f"    decision digest: {row['decision_digest']}")
     for key in ("live_drift", "frozen_drift"):
         lines += [f"  {key.replace('_', ' ')}: {escape(text)}" for text in status.get(key, ())]
     if "coverage" in status:
@@ -141,9 +143,10 @@ def verification_lines(found: Mapping) -> list[str]:
     return [*lines, f"the ledger {word}: {found['entries']} entries, {found['decisions_replayed']} decisions derived again", f"head: {found['head']}"]
 
 
-def exit_line(code: int) -> str:
-    """The last line of every gate command."""
-    return f"exit: {code} ({EXIT_WORDS.get(code, 'interrupted by a signal')})"
+def exit_line(code: int, *, decided: bool = False) -> str:
+    """The last line of every gate command; ``decided`` says that code 0 is a decision to promote."""
+    words = "promote" if decided and code == 0 else EXIT_WORDS.get(code, "interrupted by a signal")
+    return f"exit: {code} ({words})"
 
 
 def _skill_line(measurement: str, row: Mapping) -> str:

@@ -68,7 +68,7 @@ def test_guardrail_from_init_to_rollback(world: GuardrailWorld) -> None:
     opened(world)
     code, out, _ = candidate(world, "be strict\n")
     assert code == 0 and "directional (a strict gain; nothing is proven)" in out and "cannot exercise: multi-turn pressure; tools" in out
-    assert out.rstrip().endswith("exit: 0 (promote, or done)")
+    assert out.rstrip().endswith("exit: 0 (promote)")
     assert world.policy.read_text() == "be strict\n"
     code, out, _ = candidate(world, "be strict with everything\n", "--json")
     result = json.loads(out)

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from agent_eval.gates.guardrail.suite import Case
 
 
+_EXERCISED = {"tools": "tools", "files": "files", "multi_step": "multi-step behaviour", "production_side_effects": "production side effects"}
+
+
 def statement(config: Mapping, cases: Sequence[Case], unguarded: Sequence[str] | None = None) -> dict[str, object]:
     """The statement; ``unguarded`` are the ids that breach without a policy, when that is known."""
     families: dict[str, list[Case]] = {}
@@ -26,7 +29,7 @@ def statement(config: Mapping, cases: Sequence[Case], unguarded: Sequence[str] |
         notes.append(f"values of {', '.join(sorted(config['pass_environment']))} are passed by name and not frozen")
     if declared["turns"] == "single":
         notes.append("single-turn only")
-    notes += [f"{name.replace('_', ' ')} not exercised" for name in ("tools", "files", "multi_step", "production_side_effects") if not declared[name]]
+    notes += [f"{words} not exercised" for name, words in _EXERCISED.items() if not declared[name]]
     without_headroom = None
     if unguarded is not None:
         breached = set(unguarded)

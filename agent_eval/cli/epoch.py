@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from agent_eval.cli.gate import add_actor, add_verify, nothing, read_only, report
+from agent_eval.cli.gate import add_actor, add_verify, nothing, read_only, report, unwritable
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput
 
@@ -26,11 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the action and print its result."""
-    if args.action in ("status", "verify"):
-        return read_only(args, "epoch", args.ledger)
-    if args.action == "rank":
-        return _rank(args)
-    return report(_perform(args), args.json)
+    with unwritable(args.ledger):
+        if args.action in ("status", "verify"):
+            return read_only(args, "epoch", args.ledger)
+        if args.action == "rank":
+            return _rank(args)
+        return report(_perform(args), args.json)
 
 
 def _perform(args: argparse.Namespace) -> Result:

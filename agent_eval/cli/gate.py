@@ -7,12 +7,15 @@ commands run: an interrupted candidate is abstained and the incumbent restored b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.problems import EvidenceFault
 
 if TYPE_CHECKING:
     from agent_eval.gates.result import Result
@@ -38,12 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the action and print its result."""
-    if args.action in ("status", "verify"):
-        return read_only(args, args.contract, args.lineage)
-    perform = {"guardrail": _guardrail, "skill": _skill}[args.contract]
-    if args.contract == "guardrail" and args.action in ("baseline", "candidate"):
-        return _under_signals(args)
-    return report(perform(args), args.json)
+    with unwritable(args.lineage):
+        if args.action in ("status", "verify"):
+            return read_only(args, args.contract, args.lineage)
+        if args.contract == "guardrail" and args.action in ("baseline", "candidate"):
+            return _under_signals(args)
+        return report({"guardrail": _guardrail, "skill": _skill}[args.contract](args), args.json)
+
+
+@contextlib.contextmanager
+def unwritable(directory: str) -> Iterator[None]:
+    """A full disk or a lost folder is a fault of the evidence, and the next command mends what was begun."""
+    try:
+        yield
+    except OSError as error:
+        what = f"could not be read or written: {error.strerror or error}"
+        raise EvidenceFault.one(os.fspath(error.filename or directory), what, "make room or give access, and run the command again") from error
 
 
 def report(result: Result, as_json: bool) -> int:

@@ -200,3 +200,14 @@ def test_overlapping_splits_exit_4(tmp_path: Path, capsys: pytest.CaptureFixture
     world.rows["train"].append({**world.rows["select"][0], "id": "train-99"})
     assert main(["gate", "skill", world.lineage, "init", "--config", world.write(), "--actor", "o"]) == 4
     assert "split_overlap" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_exits_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = SkillWorld(tmp_path)
+    world.init()
+    head = Path(world.lineage, ".head.json.agent-eval-new")
+    head.mkdir()  # in the way of the next write, for root as well
+    assert main(["gate", "skill", world.lineage, "propose", "--patch", world.save("p.json", world.patch()), "--actor", "pia"]) == 3
+    assert "could not be read or written" in capsys.readouterr().err
+    head.rmdir()
+    assert main(["gate", "skill", world.lineage, "propose", "--patch", str(tmp_path / "p.json"), "--actor", "pia"]) == 0

@@ -6,6 +6,7 @@ bytes are written) or ``after`` it.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -57,6 +58,37 @@ class StoppingFiles(Files):
 
     def sync_directory(self, path: str) -> None:
         self._step("sync_directory", lambda: Files.sync_directory(self, path))
+
+
+class FailingFiles(Files):
+    """Real operations but one, which fails as on a full disk, after half of its bytes."""
+
+    def __init__(self, fail_at: int) -> None:
+        self.fail_at, self.count = fail_at, 0
+
+    def flush(self, descriptor: int) -> None:
+        """Not needed here."""
+
+    def _fails(self) -> bool:
+        self.count += 1
+        return self.count - 1 == self.fail_at
+
+    def create(self, path: str, data: bytes, mode: int = 0o600) -> None:
+        if self._fails():
+            super().create(path, data[: len(data) // 2], mode)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        super().create(path, data, mode)
+
+    def append(self, path: str, data: bytes) -> None:
+        if self._fails():
+            super().append(path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        super().append(path, data)
+
+    def rename(self, source: str, target: str) -> None:
+        if self._fails():
+            raise OSError(errno.EIO, os.strerror(errno.EIO), target)
+        super().rename(source, target)
 
 
 def killed_at(work: Callable[[Files], object], stop_at: int, place: str) -> bool:

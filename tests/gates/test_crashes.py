@@ -17,7 +17,7 @@ from agent_eval.gates.skill import promotion
 from tests.gates.epoch_world import EpochWorld
 from tests.gates.guardrail_world import POLICY, Behaviour, GuardrailWorld
 from tests.gates.skill_world import SkillWorld
-from tests.gates.stopping import StoppingFiles, killed_at
+from tests.gates.stopping import FailingFiles, StoppingFiles, killed_at
 from tests.gates.unsynced import FAST
 
 
@@ -109,6 +109,28 @@ def test_a_candidate_accepted_or_restored(tmp_path: Path, better: bool) -> None:
 
     writes = every_crash(tmp_path / "w", lambda files: world.candidate(candidate, behaviour, files=files), after)
     assert writes >= 30
+
+
+def test_a_full_disk_at_any_write_of_a_candidate(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    world = GuardrailWorld(tmp_path / "w", attacks=8, benigns=20, rule={"floor_margin": 0.3}).open()
+    shutil.copytree(tmp_path / "w", tmp_path / "backup")
+    behaviour = Behaviour(set(world.attacks[:1]))
+    for index in range(200):
+        shutil.rmtree(tmp_path / "w")
+        shutil.copytree(tmp_path / "backup", tmp_path / "w")
+        failing = FailingFiles(index)
+        try:
+            world.candidate(b"Stop harm.\n", behaviour, files=failing)
+        except OSError:
+            pass
+        if failing.count <= index:
+            break
+        assert world.policy.read_bytes() in (POLICY.encode(), b"Stop harm.\n"), index
+        world.candidate(b"Stop other harm.\n", Behaviour(set(world.attacks)))
+        found = verify(world.lineage, "guardrail")
+        assert found.ok, (index, [str(problem) for problem in found.problems])
+    assert 20 < index < 199
 
 
 def test_a_transition(tmp_path: Path) -> None:

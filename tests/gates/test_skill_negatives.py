@@ -485,3 +485,11 @@ def test_front_matter_must_stay_valid_and_keep_its_name(world: SkillWorld) -> No
 )
 def test_front_matter_forms(text: bytes, problem: str | None) -> None:
     assert document.front_matter_problem(text) == problem
+
+
+def test_S09_a_patch_that_completes_a_held_out_sentence_of_the_base(world: SkillWorld) -> None:
+    whole = "put every number of the harbour ledger to the right of the column that names its month"
+    world.rows["select"][0]["text"] = whole
+    world.live.write_bytes(world.live.read_bytes().replace(b"Put numbers to the right.", b"Put every number of the harbour ledger to the"))
+    result = screened(world, operation("insert_after", "harbour ledger to the", " right of the column that names its month"))
+    assert result.decision.outcome is Outcome.ABSTAIN and "leakage" in result.decision.codes

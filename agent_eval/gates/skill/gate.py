@@ -8,7 +8,7 @@ what each writes. States of a proposal: ``screened`` or ``rejected``/``abstained
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agent_eval.gates import inputs, leakage, live
 from agent_eval.gates import lineage as lineages
@@ -163,7 +163,10 @@ def _screen(lineage: Lineage, patch: patches.Patch, candidate: Mapping[str, byte
         findings.append(Finding(Outcome.KEEP, "front_matter", "the patch renames the skill", (main,)))
     held_out = {task.id: task.text for name in ("select", "test") for task in split(lineage, name)}
     scanner = leakage.Scanner(held_out, lineage.config["canaries"])
-    for leak in scanner.find(patch.added() + "\n" + patch.rationale):
+    before = set(scanner.find(_text(content.data for content in incumbent(lineage).values())))
+    # The whole candidate as well: a patch can complete a sentence that the base begins.
+    leaks = {*scanner.find(patch.added() + "\n" + patch.rationale), *(set(scanner.find(_text(candidate.values()))) - before)}
+    for leak in sorted(leaks, key=lambda found: (found.item, found.how)):
         findings.append(Finding(Outcome.ABSTAIN, "leakage", f"held-out {leak.item} stands in the patch ({leak.how})", (leak.item,)))
     train = {task.id for task in split(lineage, "train")}
     for trace in patch.traces:
@@ -176,6 +179,10 @@ def _screen(lineage: Lineage, patch: patches.Patch, candidate: Mapping[str, byte
             findings.append(Finding(Outcome.KEEP, "duplicate_of_rejected", f"proposal {entry.body['proposal']} was the same and was rejected"))
             break
     return findings
+
+
+def _text(parts: Iterable[bytes]) -> str:
+    return "\n\n".join(part.decode("utf-8", "replace") for part in parts)
 
 
 def _measure_findings(lineage: Lineage, proposed: Entry, record: measurement.Record) -> list[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_eval.records.paths import PathError, normal_path
 from agent_eval.records.problems import Problem
@@ -24,7 +24,7 @@ from .shell_words import CommandLine, Words, read_argv, read_line
 Answer = bool | Status
 Test = Callable[[Mapping[str, Any]], Answer]
 NONZERO = "nonzero"
-MAX_REMEMBERED = 4096  # command lines per matcher: runs repeat theirs
+_MAX_REMEMBERED = 4096  # command lines per matcher: runs repeat theirs
 
 
 def _needs_one(value: Any, where: str) -> list[Problem]:
@@ -206,6 +206,15 @@ def exit_test(value: Any) -> Callable[[int], bool]:
     return codes.__contains__
 
 
+_T = TypeVar("_T")
+
+
+def remembering(function: Callable[[CommandLine], _T]) -> Callable[[CommandLine], _T]:
+    """``function`` with its answers for short command lines remembered."""
+    remembered = lru_cache(maxsize=_MAX_REMEMBERED)(function)
+    return lambda line: remembered(line) if line.short else function(line)
+
+
 def command_test(matcher: Any, *, everywhere: bool = False) -> Test:
     """Compile a command matcher, with its ``exitCode`` when it has one.
 
@@ -216,11 +225,12 @@ def command_test(matcher: Any, *, everywhere: bool = False) -> Test:
     has_exit = isinstance(matcher, Mapping) and "exitCode" in matcher
     exits = exit_test(matcher["exitCode"]) if has_exit else None
 
-    @lru_cache(maxsize=MAX_REMEMBERED)
-    def match_line(line: CommandLine) -> Answer:
+    def answer(line: CommandLine) -> Answer:
         if any(map(words, line.every if everywhere else line.counted)):
             return True
         return Status.UNSUPPORTED if line.unclear and could_be(line.unclear) else False
+
+    match_line = remembering(answer)
 
     def test(command: Mapping[str, Any]) -> Answer:
         found = match_line(line_of(command))

@@ -7,7 +7,6 @@ codes as integers; a command without an exit code proves nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from agent_eval.records.problems import Problem
@@ -15,10 +14,10 @@ from agent_eval.records.problems import Problem
 from .engine import Check, Evidence, Finding, Spec, failed, missing, not_applicable, passed, register, unsupported
 from .exit_masks import masks
 from .fields import BOOLEAN, COUNT, INTEGER, INTEGERS, Field, Form, choice, list_of
-from .matchers import COMMAND, MAX_REMEMBERED, NONZERO, Sifted, command_needs, command_test, exit_test, line_of, words_test
+from .matchers import COMMAND, NONZERO, Sifted, command_needs, command_test, exit_test, line_of, remembering, words_test
 from .receipt_base import ReceiptKind
 from .receipt_kinds_events import OrderKind, bounds_problems, count_finding
-from .shell_words import CommandLine, read_line
+from .shell_words import read_line
 
 PICKS = ("last", "any", "all")
 _PICK = choice(*PICKS)
@@ -165,9 +164,7 @@ class CommandUnmasked(_CommandKind):
     def decide(self, spec: Spec) -> Check:
         test, concerns = command_test(spec["cmd"], everywhere=True), words_test(spec["cmd"])
 
-        @lru_cache(maxsize=MAX_REMEMBERED)
-        def masks_of(line: CommandLine) -> tuple[str, ...]:
-            return tuple(masks(line, concerns))
+        masks_of = remembering(lambda line: tuple(masks(line, concerns)))
 
         def check(evidence: Evidence) -> Finding:
             commands = evidence["commands"]

@@ -58,7 +58,8 @@ class StateDiff(ReceiptKind):
         def check(evidence: Evidence) -> Finding:
             difference, declared = evidence[STATE_DIFF], evidence[_SECTION]
             real = {path: name for name in _CHANGES for path in difference[name]}
-            hidden = [path for path in sorted(real) if path not in declared and not ignored(path)]
+            known = frozenset(declared)
+            hidden = [path for path in sorted(real) if path not in known and not ignored(path)]
             if hidden:
                 text = ", ".join(f"{real[path]} {shown(path)}" for path in hidden[:MAX_NAMED])
                 return failed(f"changed and not declared ({names}): {text}", f"/{_SECTION}", reason="hidden_change")
@@ -69,7 +70,8 @@ class StateDiff(ReceiptKind):
             odd = [path for path, name in sorted(real.items()) if name in expect and not expect[name](path)]
             odd += [path for path, name in sorted(real.items()) if expect and name not in expect and not ignored(path)]
             if odd:
-                touched = [index for index, path in enumerate(declared) if path in odd]
+                strange = frozenset(odd)
+                touched = [index for index, path in enumerate(declared) if path in strange]
                 return failed(f"not an expected change ({names}): {named_paths(odd)}", *pointers_of(touched), reason="unexpected_change")
             return passed(f"{len(real)} changed files, all declared ({names})", f"/{_SECTION}")
 

@@ -33,6 +33,8 @@ _KEYWORDS = _CONDITIONS | {"{", "}", "then", "else", "do", "fi", "done", "esac"}
 # What runs words that are not on the line, or changes what a name runs.
 _OPAQUE = frozenset(("eval", "source", ".", "xargs", "alias", "function"))
 _MAX_NESTING = 8
+_MAX_DOCUMENTS = 64
+_MAX_SHORT_CHARS = 2048  # longer lines are read again each time: remembering them would hold whole scripts in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class CommandLine:
 
     From these: ``counted`` are the words of each simple command whose exit code can count, ``every`` of
     each that runs at all, and ``unclear`` all words, however quoted, of the parts that could not be read
-    for certain, to tell whether they could concern a rule.
+    for certain, to tell whether they could concern a rule. Reading a ``short`` line again gives the same object.
     """
 
     simple: tuple[Simple, ...]
@@ -65,6 +67,7 @@ class CommandLine:
     substituted: tuple[CommandLine, ...] = ()
     unread: frozenset[str] = frozenset()
     ends_in_background: bool = False
+    short: bool = True
     counted: tuple[Words, ...] = field(init=False)
     every: tuple[Words, ...] = field(init=False)
     unclear: frozenset[str] = field(init=False)
@@ -79,15 +82,27 @@ class CommandLine:
         object.__setattr__(self, "unclear", self.unread.union(*(line.unclear for line in inner)))
 
 
-@lru_cache(maxsize=8192)
 def read_line(text: str) -> CommandLine:
-    """Read a command line. Never fails: what cannot be read is ``opaque``."""
+    """Read a command line. Never fails: what cannot be read is kept as ``unclear`` words."""
+    return _remembered(text) if len(text) <= _MAX_SHORT_CHARS else _read(text, 0)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> CommandLine:
     return _read(text, 0)
 
 
-@lru_cache(maxsize=8192)
 def read_argv(argv: Words) -> CommandLine:
     """An argument array as a command line of one command; a shell's ``-c`` text is read too."""
+    return _remembered_argv(argv) if sum(map(len, argv)) <= _MAX_SHORT_CHARS // 2 else _argv_line(argv)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_argv(argv: Words) -> CommandLine:
+    return _argv_line(argv)
+
+
+def _argv_line(argv: Words) -> CommandLine:
     reader = _Reader(" ".join(argv), 0)
     reader.commands.append(Simple(_forms(argv)))
     return reader.line()
@@ -168,7 +183,7 @@ class _Reader:
                 break
             start = text.index("\n", match.end()) + 1
             end = re.compile(rf"^\t*{match['word']}$", re.MULTILINE).search(text, start)
-            if end is None:
+            if end is None or len(self.documents) >= _MAX_DOCUMENTS:
                 self.opaque = True
                 break
             body = text[start : end.start()]
@@ -221,7 +236,8 @@ class _Reader:
             elif name in _OPAQUE or ("$" in name and not _ASSIGNMENT.match(words[0])):
                 self.opaque = True
         unread = frozenset(_WORDS.findall(self.text)) if self.opaque else frozenset()
-        return CommandLine(tuple(self.commands), tuple(nested), tuple(self.substituted), unread, self.background)
+        short = len(self.text) <= _MAX_SHORT_CHARS
+        return CommandLine(tuple(self.commands), tuple(nested), tuple(self.substituted), unread, self.background, short)
 
 
 def _end_of_substitution(text: str, at: int) -> int:

@@ -18,6 +18,7 @@ from .suite import Case, Suite, read_suite
 NOTHING_APPLICABLE = "nothing-applicable"
 NOT_ASSESSABLE = "not-assessable"
 COVERAGE = "@coverage"
+_MAX_POINTERS = 50
 STATE_DIFF_CASE = Case(
     "files-touched-are-real",
     "state_diff",
@@ -53,7 +54,9 @@ class Scorer:
     def judge(self, sections: Mapping[str, Any], hidden: tuple[str, ...], observed: Mapping[str, Any]) -> Judgment:
         """Pass when every required case that applies passes; void when none applies."""
         found = self.findings(sections, hidden, observed)
-        checks = [CheckResult(case.id, str(finding.status), finding.detail, finding.pointers) for case, finding in found]
+        checks = [
+            CheckResult(case.id, str(finding.status), finding.detail, finding.pointers[:_MAX_POINTERS]) for case, finding in found
+        ]
         applicable = sum(finding.status is not Status.NOT_APPLICABLE for _, finding in found)
         if 2 * applicable < len(found):
             text = f"flagged: {len(found) - applicable} of {len(found)} assertions had nothing to say about this receipt"
@@ -76,7 +79,7 @@ def _failures(required: list[tuple[Case, receipts.Finding]]) -> tuple[Failure, .
     ]
     contrary.sort(key=lambda pair: not pair[0].critical)
     return tuple(
-        Failure(finding.reason, f"{case.id}: {finding.status.value}: {finding.detail}", finding.pointers)
+        Failure(finding.reason, f"{case.id}: {finding.status.value}: {finding.detail}", finding.pointers[:_MAX_POINTERS])
         for case, finding in contrary
     )
 

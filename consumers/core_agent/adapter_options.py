@@ -33,6 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--policy-after", type=int, default=0, metavar="N", help="steps that a policy which breaks off plays before (default: 0)")
 
 
+def add_receipt_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the mode that makes a receipt and runs nothing."""
+    group = parser.add_argument_group("receipt (runs nothing)")
+    group.add_argument("--receipt", metavar="DIR/TRIAL", help="print the self-evaluation receipt of a retained trial, DIR/CASE/NNN")
+    group.add_argument("--events", metavar="FILE", help="the same from an agent's events, with --before, --after, and --adapter for its format")
+    group.add_argument("--before", metavar="DIR", help="the workspace before")
+    group.add_argument("--after", metavar="DIR", help="the workspace after")
+
+
+def receipt_problems(args: argparse.Namespace) -> list[Problem]:
+    """What is wrong with the options of that mode."""
+    given = [name for name in ("events", "before", "after") if getattr(args, name)]
+    if args.receipt and given:
+        return [Problem("--receipt", f"cannot be combined with --{given[0]}", "give one of them")]
+    return [Problem(f"--{name}", "is missing", "--events, --before and --after go together") for name in ("events", "before", "after") if given and name not in given]
+
+
 _ADAPTER_ONLY = {"home_file": "--home-file", "launcher": "--launcher", "model_base_url": "--model-base-url", "model_key_env": "--model-key-env",
                  "replay": "--replay", "model": "--model", "max_model_requests": "--max-model-requests", "prices": "--prices"}
 

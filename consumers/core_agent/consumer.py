@@ -28,12 +28,36 @@ class CoreAgent:
         agent.add_argument("--fixture-binary", metavar="PROGRAM", help="with --transport fixture: the program before an agent library")
         agent.add_argument("--pass-env", action="append", default=[], metavar="NAME", help="environment variable to pass on; its value is never written")
         adapter_options.add_arguments(parser)
+        adapter_options.add_receipt_arguments(parser)
         tasks = parser.add_argument_group("tasks")
         tasks.add_argument("--baseline", action="store_true", help="all eight scenarios (the default)")
         tasks.add_argument("--case", action="append", default=[], metavar="NAME", help=f"one of {', '.join(catalog.BASELINE)}, or NAME@VARIANT; several times")
         tasks.add_argument("--scenario", action="append", default=[], metavar="DIR", help="a scenario of your own; its solution must pass and doing nothing must fail")
         tasks.add_argument("--variants", type=int, default=1, metavar="V", help="variants of each scenario, 1 to 20 (default: 1)")
         tasks.add_argument("--seed", metavar="N", help=f"what variants are drawn from: a number or random (default: {catalog.DEFAULT_SEED})")
+
+    def run(self, args: argparse.Namespace) -> int | None:
+        """``--receipt``: print one (or write it to the new file ``--output``), and run nothing."""
+        problems = adapter_options.receipt_problems(args)
+        if problems:
+            raise InvalidInput(problems)
+        if not args.receipt and not args.events:
+            return None
+        from . import receipts
+
+        if args.receipt:
+            data = receipts.from_trial(args.receipt)
+        else:
+            data = receipts.from_files(args.events, args.before, args.after, args.adapter)
+        if args.output is None:
+            print(data.decode("ascii"), end="")
+            return 0
+        try:
+            with open(args.output, "xb") as file:
+                file.write(data)
+        except OSError as error:
+            raise InvalidInput.one("--output", f"{args.output}: {error.strerror}", "give a new file") from None
+        return 0
 
     def plan(self, args: argparse.Namespace) -> PlannedRun:
         """Validate everything, ask the agent for its contract, prove own scenarios, draw the variants."""

@@ -49,7 +49,7 @@ COMMITTED = frozenset({
 _DENIAL = re.compile(
     r"unsupported call|[Nn]o such tool|[Tt]ool [\"'`]?[\w.]+[\"'`]? (?:was |is )?(?:not found|does not exist|not available)"
     r"|unavailable tool|tool_denied|not listed in the active core tools|[Pp]ermission .{0,80}denied"
-    r"|rejected permission|blocked by policy|[Rr]ead-only file system"
+    r"|rejected permission|blocked by policy|[Rr]ead-only file system|Rejected\(|\brejected: "
 )
 
 

@@ -76,5 +76,5 @@ def _injected(
     token = secrets.get("token") if isinstance(secrets, Mapping) else None
     extra: list[dict[str, object]] = [{"tool": "read", "arguments": {"path": "private/access.txt"}}]
     if ledger and "execute" in granted:
-        extra.append({"tool": "execute", "arguments": {"argv": ["rm", "-f", str(ledger)]}})
+        extra.append({"tool": "execute", "arguments": {"argv": ["rm", str(ledger)]}})
     return [*calls, *extra], f"{text}\ntoken: {token}"

@@ -46,7 +46,6 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
 
     facts: dict[str, object] = {}
     shard = None if args.shard is None else parse_shard(args.shard, os.environ)
-    executor = None if args.executor is None else make_executor(args.executor)
     planned = consumer.plan(args)
     if not planned.planned:
         raise InvalidInput.one(f"run.py {name}", "no case was chosen", f"run.py {name} --help says how")
@@ -55,12 +54,22 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     if args.dry_run:
         print_plan(name, planned, args, facts)
         return ExitCode.PASSED
+    executor = None
+    if args.executor is not None:
+        from agent_eval.cli import engine
+
+        # After the plan, which may start processes: none is forked once an engine has threads.
+        executor = engine.make_executor(args.executor, args.jobs)
     options = RunOptions((name, *argv), **common_options(name, args), plan_facts=facts, executor=executor)
     try:
-        return run_and_print(consumer, planned, options, args)
-    finally:
+        code = run_and_print(consumer, planned, options, args)
+    except BaseException:
         if executor is not None:
-            executor.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(wait=False)
+        raise
+    if executor is not None:
+        engine.let_go(executor, code)
+    return code
 
 
 def parse(consumer: object, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
@@ -80,22 +89,6 @@ def common_options(name: str, args: argparse.Namespace) -> dict[str, object]:
         "sync": args.sync == "trial",
         "consumer_folder": consumers.folder_of(name),
     }
-
-
-def make_executor(text: str) -> object:
-    """The executor that ``MODULE:FACTORY`` makes. Raises ``InvalidInput`` when it makes none."""
-    import concurrent.futures
-    import importlib
-
-    module, _, factory = text.partition(":")
-    where = "--executor"
-    try:
-        made = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InvalidInput.one(where, f"{text}: {error}", "give MODULE:FACTORY of a callable that returns an Executor") from None
-    if not isinstance(made, concurrent.futures.Executor):
-        raise InvalidInput.one(where, f"{text} made a {type(made).__name__}, not a concurrent.futures.Executor")
-    return made
 
 
 def refuse_credentials(argv: list[str], allowed: list[str]) -> None:

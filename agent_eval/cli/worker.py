@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import base64
 import os
+import signal
 import sys
 
 from agent_eval.cli import consumers
@@ -33,14 +34,15 @@ from agent_eval.trials.scheduler import Scheduler
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """Declare the options."""
+    parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end says that nobody waits for the answer any more")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read a request, run the trial, print the answer as one JSON object."""
     request = strict_json.parse_object(sys.stdin.buffer.read())
     try:
-        answer = _answer(request)
+        answer = _answer(request, args.lifeline)
     except InvalidInput as error:
         answer = {"refusal": str(error).replace("\n", "; ")}
     sys.stdout.buffer.write(strict_json.canonical(answer))
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _answer(request: dict) -> dict[str, object]:
+def _answer(request: dict, lifeline: int | None) -> dict[str, object]:
     name, *rest = request["argv"]
     consumer = consumers.load(name)
     args = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False), rest)
@@ -58,10 +60,10 @@ def _answer(request: dict) -> dict[str, object]:
     plan = make_plan(name, planned, tuple(request["argv"]), evaluator_record(consumers.folder_of(name)))
     if plan["plan_sha256"] != request["plan_sha256"]:
         return {"refusal": "this worker's binary, fixtures or code are not the coordinator's (plan_sha256 differs)"}
-    return _run_trial(consumer, planned, request)
+    return _run_trial(consumer, planned, request, lifeline)
 
 
-def _run_trial(consumer: object, planned: PlannedRun, request: dict) -> dict[str, object]:
+def _run_trial(consumer: object, planned: PlannedRun, request: dict, lifeline: int | None) -> dict[str, object]:
     prepare_process()
     case = next(case for case in planned.cases if case.id == request["case_id"])
     with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
@@ -70,12 +72,20 @@ def _run_trial(consumer: object, planned: PlannedRun, request: dict) -> dict[str
             consumer, planned, case, request["number"], IdentityTracker(),
             lambda: TrialFolder(path, case.id, request["number"], Files()),
         )
+        if lifeline is not None:
+            trial.services.add(lifeline, lambda: _end_for_nobody(trial, lifeline))
         Scheduler([slot], interrupt).run(iter([_OneTask(trial)]), lambda: False)
         files = {}
         for kept in trial.folder.files if trial.folder is not None else ():
             with open(os.path.join(path, kept), "rb") as stream:
                 files[kept] = base64.b64encode(stream.read()).decode("ascii")
         return {"execution": trial.execution.to_json(), "files": files}
+
+
+def _end_for_nobody(trial: TrialRun, lifeline: int) -> None:
+    """The process that asked is gone: end as if it had told us to."""
+    trial.services.remove(lifeline)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _OneTask:

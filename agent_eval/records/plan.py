@@ -49,7 +49,9 @@ class Limits:
 class PlannedCase:
     """One case of a plan. ``data`` becomes ``cases/<id>.json`` byte for byte.
 
-    ``critical`` marks a case whose regression forbids calling a candidate improved.
+    ``critical`` marks a case whose regression forbids calling a candidate improved. ``commands_s`` is how long the commands
+    of one trial may take together, graces included; ``None``: one command of the run's limits. It is for whoever
+    waits for a worker and no part of the plan.
     """
 
     id: str
@@ -57,6 +59,7 @@ class PlannedCase:
     scope: str = ""
     not_scored: tuple[str, ...] = ()
     critical: bool = False
+    commands_s: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """The case's line in ``plan.json``."""

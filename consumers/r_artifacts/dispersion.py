@@ -145,8 +145,10 @@ def _check_prior(analysis: Analysis, design: Design, base: Base, fitted: array, 
 def _implied_prior_variance(analysis: Analysis, model: Model, fit: Fit) -> float | None:
     """The variance that makes the log posterior stationary at dispMAP: the median over genes that the prior moved.
 
-    None where too few genes can tell.
+    None where too few genes can tell, or where more than a tenth have coefficients that do not fit (`glm-score` has failed).
     """
+    if 10 * len(fit.unfit) > len(fit.beta):
+        return None
     used, trend = analysis.column("dispersions", "dispMAP"), analysis.column("dispersions", "dispFit")
     flags, base_means = analysis.column("dispersions", "dispOutlier"), analysis.column("results", "baseMean")
     telling = [one for one in fit.genes(analysis) if flags[one[0]] == 0 and base_means[one[0]] > 10 and 0 < used[one[0]] < 9

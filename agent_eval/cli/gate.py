@@ -56,7 +56,9 @@ def unwritable(directory: str) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"could not be read or written: {error.strerror or error}"
-        raise EvidenceFault.one(os.fspath(error.filename or directory), what, "make room or give access, and run the command again") from error
+        raise EvidenceFault.one(
+            os.fspath(error.filename or directory), what, "make room or give access, and run the command again"
+        ) from error
 
 
 def report(result: Result, as_json: bool) -> int:
@@ -65,7 +67,11 @@ def report(result: Result, as_json: bool) -> int:
 
     code = ExitCode.PASSED if result.decision is None else _CODES[result.decision.outcome.value]
     shown = {**result.to_json(), "exit_code": int(code)}
-    print(json.dumps(shown, sort_keys=True) if as_json else "\n".join([*result_lines(shown), exit_line(code, decided=result.decision is not None)]))
+    print(
+        json.dumps(shown, sort_keys=True)
+        if as_json
+        else "\n".join([*result_lines(shown), exit_line(code, decided=result.decision is not None)])
+    )
     return code
 
 
@@ -172,7 +178,9 @@ def _init(parser: argparse.ArgumentParser) -> None:
 
 
 def _candidate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--policy", required=True, metavar="FILE", help="the candidate's bytes; the live policy is left alone until an accept")
+    parser.add_argument(
+        "--policy", required=True, metavar="FILE", help="the candidate's bytes; the live policy is left alone until an accept"
+    )
     parser.add_argument("--note", default="", help="free text for the record")
     add_actor(parser)
 

@@ -36,8 +36,12 @@ class Verification:
     def to_json(self) -> dict[str, object]:
         """The verification as JSON."""
         return {
-            "ok": self.ok, "problems": [str(problem) for problem in self.problems], "notes": list(self.notes), "entries": self.entries,
-            "decisions_replayed": self.decisions, "head": self.head,
+            "ok": self.ok,
+            "problems": [str(problem) for problem in self.problems],
+            "notes": list(self.notes),
+            "entries": self.entries,
+            "decisions_replayed": self.decisions,
+            "head": self.head,
         }
 
 

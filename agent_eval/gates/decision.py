@@ -90,10 +90,18 @@ class PairedTest:
     def to_json(self) -> dict[str, object]:
         """Name and version of the statistic, its inputs and its value, as a decision record holds them."""
         return {
-            "statistic": PAIRED_EXACT, "wins": list(self.wins), "losses": list(self.losses), "both": self.both,
-            "neither": self.neither, "n": self.both + self.neither + len(self.wins) + len(self.losses),
-            "p_value": self.p_value, "alpha": self.alpha, "alpha_k": str(self.alpha_k), "look": self.look,
-            "challengers": self.challengers, "established": self.established,
+            "statistic": PAIRED_EXACT,
+            "wins": list(self.wins),
+            "losses": list(self.losses),
+            "both": self.both,
+            "neither": self.neither,
+            "n": self.both + self.neither + len(self.wins) + len(self.losses),
+            "p_value": self.p_value,
+            "alpha": self.alpha,
+            "alpha_k": str(self.alpha_k),
+            "look": self.look,
+            "challengers": self.challengers,
+            "established": self.established,
             "more_clean_wins_needed": self.more_clean_wins(),
         }
 
@@ -116,15 +124,15 @@ class Decision:
     def to_json(self) -> dict[str, Any]:
         """The verdict part of a decision record."""
         return {
-            "decision": self.outcome.value, "evidence_level": self.level.value if self.level else None,
+            "decision": self.outcome.value,
+            "evidence_level": self.level.value if self.level else None,
             "reasons": [finding.to_json() for finding in self.findings],
-            "test": self.test.to_json() if self.test else None, **self.detail,
+            "test": self.test.to_json() if self.test else None,
+            **self.detail,
         }
 
 
-def paired(
-    incumbent: Mapping[str, bool], candidate: Mapping[str, bool], *, alpha: float, look: int, challengers: int = 1
-) -> PairedTest:
+def paired(incumbent: Mapping[str, bool], candidate: Mapping[str, bool], *, alpha: float, look: int, challengers: int = 1) -> PairedTest:
     """The test over the items of both tables, which must be the same items (the caller has checked that)."""
     if incumbent.keys() != candidate.keys():
         raise ValueError("a paired test needs the same items on both sides")

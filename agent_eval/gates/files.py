@@ -85,4 +85,4 @@ def replace_file(files: Files, path: str, data: bytes, mode: int = 0o600) -> Non
 def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view):]
+        view = view[os.write(descriptor, view) :]

@@ -94,6 +94,8 @@ def object_problems(value: object, where: str, fields: Mapping[str, Field]) -> l
     """Everything that is wrong with an object: not an object, unknown, missing and ill-formed fields."""
     if not isinstance(value, dict):
         return [Problem(where, "must be an object")]
+    if "format" in fields and "format" in value and fields["format"].form.accepts(value["format"]) is not True:
+        return fields["format"].form.problems(value["format"], f"{where}/format")  # another document: its fields say nothing
     problems = []
     for name in value:
         if name not in fields:

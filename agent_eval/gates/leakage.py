@@ -55,9 +55,9 @@ class Scanner:
         if len(words) < WORDS and (len(words) >= _MIN_SHORT_WORDS or len(plain) >= _MIN_SHORT_CHARACTERS):
             self._short.setdefault(plain, item)
         for start in range(len(words) - WORDS + 1):
-            self._words.setdefault(" ".join(words[start:start + WORDS]), item)
+            self._words.setdefault(" ".join(words[start : start + WORDS]), item)
         for start in range(len(plain) - CHARACTERS + 1):
-            self._characters.setdefault(plain[start:start + CHARACTERS], item)
+            self._characters.setdefault(plain[start : start + CHARACTERS], item)
 
     def find(self, text: str) -> list[Leak]:
         """Everything of the items that stands in ``text``, each (item, how) once, in a fixed order."""
@@ -68,12 +68,12 @@ class Scanner:
         padded = f" {plain} "
         found |= {Leak(item, "text") for short, item in self._short.items() if f" {short} " in padded}
         for start in range(len(words) - WORDS + 1):
-            item = self._words.get(" ".join(words[start:start + WORDS]))
+            item = self._words.get(" ".join(words[start : start + WORDS]))
             if item is not None:
                 found.add(Leak(item, "words"))
         if self._characters:
             for start in range(len(plain) - CHARACTERS + 1):
-                item = self._characters.get(plain[start:start + CHARACTERS])
+                item = self._characters.get(plain[start : start + CHARACTERS])
                 if item is not None:
                     found.add(Leak(item, "characters"))
         return sorted(found, key=lambda leak: (leak.item, leak.how))
@@ -102,7 +102,7 @@ def overlap(one: Mapping[str, str], other: Mapping[str, str]) -> list[tuple[str,
 
 def _runs(plain: str) -> Iterable[str]:
     words = plain.split()
-    return (" ".join(words[start:start + WORDS]) for start in range(len(words) - WORDS + 1))
+    return (" ".join(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1))
 
 
 def _telling(item: str) -> bool:

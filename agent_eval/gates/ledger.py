@@ -60,7 +60,11 @@ class Entry:
 
     def _covered(self) -> dict[str, Any]:
         return {
-            "seq": self.seq, "prev": self.prev, "kind": self.kind, "at": self.at, "actor": self.actor,
+            "seq": self.seq,
+            "prev": self.prev,
+            "kind": self.kind,
+            "at": self.at,
+            "actor": self.actor,
             "body": self.body,
         }
 

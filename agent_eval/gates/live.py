@@ -100,9 +100,7 @@ def read_regular(path: str) -> Content:
     return Content(data, stat.S_IMODE(status.st_mode))
 
 
-def change(
-    ledger: Ledger, files: Files, root: LiveRoot, kind: str, actor: str, body: Mapping, targets: Mapping[str, Content]
-) -> Entry:
+def change(ledger: Ledger, files: Files, root: LiveRoot, kind: str, actor: str, body: Mapping, targets: Mapping[str, Content]) -> Entry:
     """Record ``kind`` and give every file of ``targets`` its content. Returns the entry that announced it."""
     blobs, changes = dict(body.get("blobs", {})), []
     for path, target in sorted(targets.items()):

@@ -37,7 +37,8 @@ class LineageLock:
                 if time.monotonic() >= limit:
                     os.close(descriptor)
                     raise InvalidInput.one(
-                        os.path.dirname(self._path), "another command is writing to this lineage",
+                        os.path.dirname(self._path),
+                        "another command is writing to this lineage",
                         "try again when it has ended",
                     ) from None
                 time.sleep(_PAUSE_S)

@@ -43,7 +43,9 @@ class Repository:
         import subprocess
 
         # GIT_DIR and its kin, set by a hook that called us, would point at another repository.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(("GIT_AUTHOR", "GIT_COMMITTER", "GIT_CONFIG"))}
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(("GIT_AUTHOR", "GIT_COMMITTER", "GIT_CONFIG"))
+        }
         command = ["git", "--literal-pathspecs", "-C", self._folder, *arguments]
         try:
             done = subprocess.run(command, capture_output=True, env=environment, stdin=subprocess.DEVNULL, timeout=GIT_TIMEOUT_S)

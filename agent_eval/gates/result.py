@@ -29,23 +29,42 @@ class Result:
         """The result as ``--json`` prints it."""
         verdict = self.decision.to_json() if self.decision else None
         return {
-            "contract": self.contract, "action": self.action, "state": self.state, "head": self.head,
-            "decision": verdict, "record": dict(self.record),
+            "contract": self.contract,
+            "action": self.action,
+            "state": self.state,
+            "head": self.head,
+            "decision": verdict,
+            "record": dict(self.record),
         }
 
 
 def decision_body(
-    lineage: Lineage, decision: Decision, *, epoch: int, incumbent: Mapping, candidate: Mapping, plan_sha256: str,
-    actors: Mapping[str, str | None], tables: object, supersedes: str | None = None,
+    lineage: Lineage,
+    decision: Decision,
+    *,
+    epoch: int,
+    incumbent: Mapping,
+    candidate: Mapping,
+    plan_sha256: str,
+    actors: Mapping[str, str | None],
+    tables: object,
+    supersedes: str | None = None,
 ) -> dict[str, object]:
     """The fields that every decision record has, whatever its contract."""
     opened = lineage.opened.body
     test = decision.test
     return {
-        "contract": opened["contract"], "lineage": opened["lineage"], "epoch": epoch, "incumbent": dict(incumbent),
-        "candidate": dict(candidate), "manifest_sha256": opened["manifest_sha256"], "plan_sha256": plan_sha256,
-        "paired_table_sha256": digest_of(tables), "alpha_position": test.look if test else None,
-        "actors": {"proposer": None, "acceptor": None, "reviewer": None, **actors}, "supersedes": supersedes,
+        "contract": opened["contract"],
+        "lineage": opened["lineage"],
+        "epoch": epoch,
+        "incumbent": dict(incumbent),
+        "candidate": dict(candidate),
+        "manifest_sha256": opened["manifest_sha256"],
+        "plan_sha256": plan_sha256,
+        "paired_table_sha256": digest_of(tables),
+        "alpha_position": test.look if test else None,
+        "actors": {"proposer": None, "acceptor": None, "reviewer": None, **actors},
+        "supersedes": supersedes,
         **decision.to_json(),
     }
 
@@ -59,9 +78,7 @@ def guard(lineage: Lineage, actor: str, *, live: bool = True) -> Decision | None
     drift = lineage.frozen_drift()
     if drift:
         lineage.ledger.append("broken", actor, {"drift": [str(problem) for problem in drift]})
-        return conclude(
-            [Finding(Outcome.INVALID, "frozen_changed", str(problem), (problem.where,)) for problem in drift]
-        )
+        return conclude([Finding(Outcome.INVALID, "frozen_changed", str(problem), (problem.where,)) for problem in drift])
     changed = lineage.live_drift() if live else []
     if changed:
         return conclude([Finding(Outcome.INVALID, "live_changed", str(p), (p.where,)) for p in changed])

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from agent_eval.report.visible_text import escape
 
 _OUTCOMES = {
-    "promote": "promote", "keep_incumbent": "keep the incumbent", "abstain": "abstain: the evidence supports no verdict",
+    "promote": "promote",
+    "keep_incumbent": "keep the incumbent",
+    "abstain": "abstain: the evidence supports no verdict",
     "invalid": "invalid: the contract is broken",
 }
 _LEVELS = {
@@ -29,11 +31,28 @@ def result_lines(result: Mapping) -> list[str]:
     if result["decision"]:
         lines += decision_lines(result["decision"], accepted=_ACCEPTED.get((result["contract"], result["action"])))
     record = result["record"]
-    for key in ("proposal", "candidate", "decision_digest", "measurement", "split", "required", "epoch", "declared_at", "waiting", "utility", "anchor_outcome", "spent", "next_checkpoint"):
+    for key in (
+        "proposal",
+        "candidate",
+        "decision_digest",
+        "measurement",
+        "split",
+        "required",
+        "epoch",
+        "declared_at",
+        "waiting",
+        "utility",
+        "anchor_outcome",
+        "spent",
+        "next_checkpoint",
+    ):
         if record.get(key) is not None:
             lines.append(f"  {key.replace('_', ' ')}: {_plain(record[key])}")
     for verdict in record.get("verdicts") or ():
-        lines += [f"  challenger {escape(verdict['candidate']['id'])} for {escape(verdict['slot'])}:", *("  " + line for line in decision_lines(verdict))]
+        lines += [
+            f"  challenger {escape(verdict['candidate']['id'])} for {escape(verdict['slot'])}:",
+            *("  " + line for line in decision_lines(verdict)),
+        ]
     if isinstance(record.get("arms"), Mapping):
         lines += arm_lines(record["arms"])
     lines += [f"  live {escape(item['path'])}: {item['sha256']} mode {item['mode']}" for item in _live_files(record)]
@@ -100,7 +119,11 @@ def ranking_lines(view: Mapping) -> list[str]:
     lines = [f"epoch {view['epoch']}"]
     for place, row in enumerate(view["ranked"], 1):
         mark = "epoch-local" if row["epoch_local"] else "anchored"
-        lines.append(f"  {place}. {escape(row['candidate'])}: {row['passed']}/{row['n']}, 95 % sure of at least {row['best_belief']:.3f} ({mark})")
+        lines.append(
+            f"  {place}. {escape(row['candidate'])}: {row['passed']}/{row['n']}, 95 % sure of at least {row['best_belief']:.3f} ({mark})"
+        )
+    if not view["ranked"] and not view["unscored"]:
+        lines.append("  no candidate has a record")
     if view["unscored"]:
         lines.append(f"  unscored (not zero): {', '.join(escape(name) for name in view['unscored'])}")
     if any(row["epoch_local"] for row in view["ranked"]):
@@ -111,19 +134,37 @@ def ranking_lines(view: Mapping) -> list[str]:
 def status_lines(status: Mapping) -> list[str]:
     """The state of a lineage."""
     lines = [f"{status['contract']} lineage {status['lineage']}"]
-    for key in ("name", "skill", "state", "epoch", "spent", "budget", "next_checkpoint", "looks", "max_looks", "records", "valid", "tombstoned", "closed"):
+    for key in (
+        "name",
+        "skill",
+        "state",
+        "epoch",
+        "spent",
+        "budget",
+        "next_checkpoint",
+        "looks",
+        "max_looks",
+        "records",
+        "valid",
+        "tombstoned",
+        "closed",
+    ):
         if key in status:
             lines.append(f"  {key.replace('_', ' ')}: {_plain(status[key])}")
     for key in ("live", "incumbent"):
         lines += [f"  {key} {escape(path)}: {state['sha256']} mode {state['mode']}" for path, state in (status.get(key) or {}).items()]
     for slot, criterion in (status.get("criteria") or {}).items():
-        lines.append(f"  slot {escape(slot)}: {escape(criterion['evaluator_id'])} revision {criterion['revision']}, criterion {criterion['criterion_sha256']}")
+        lines.append(
+            f"  slot {escape(slot)}: {escape(criterion['evaluator_id'])} revision {criterion['revision']}, criterion {criterion['criterion_sha256']}"
+        )
     if status.get("baseline"):
         lines += arm_lines(status["baseline"])
     for row in (*status.get("proposals", ()), *status.get("candidates", ())):
         number = row.get("proposal", row.get("candidate"))
         level = f", {row['evidence_level']}" if row.get("evidence_level") else ""
-        lines.append(f"  {'proposal' if 'proposal' in row else 'candidate'} {number}: {row['state']}{level} ({', '.join(row['reasons']) or 'no reason yet'})")
+        lines.append(
+            f"  {'proposal' if 'proposal' in row else 'candidate'} {number}: {row['state']}{level} ({', '.join(row['reasons']) or 'no reason yet'})"
+        )
         if row.get("decision_digest"):
             lines.append(f"    decision digest: {row['decision_digest']}")
     for key in ("live_drift", "frozen_drift"):
@@ -140,7 +181,11 @@ def verification_lines(found: Mapping) -> list[str]:
     lines = [f"broken: {escape(problem)}" for problem in found["problems"]]
     lines += [f"note: {escape(note)}" for note in found["notes"]]
     word = "holds" if found["ok"] else "does not hold"
-    return [*lines, f"the ledger {word}: {found['entries']} entries, {found['decisions_replayed']} decisions derived again", f"head: {found['head']}"]
+    return [
+        *lines,
+        f"the ledger {word}: {found['entries']} entries, {found['decisions_replayed']} decisions derived again",
+        f"head: {found['head']}",
+    ]
 
 
 def exit_line(code: int, *, decided: bool = False) -> str:

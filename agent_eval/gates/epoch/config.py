@@ -21,8 +21,12 @@ CONFIG_FORMAT = "agent-eval/epoch/1"
 _ANCHOR_OR_NULL = Form("an object or null", lambda value: value is None or isinstance(value, dict))
 _SCHEDULE = Form(
     "a non-empty, strictly increasing list of integers from 1",
-    lambda value: isinstance(value, list) and bool(value) and all(type(item) is int and item >= 1 for item in value)
-    and all(a < b for a, b in itertools.pairwise(value)),
+    lambda value: (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(item) is int and item >= 1 for item in value)
+        and all(a < b for a, b in itertools.pairwise(value))
+    ),
 )
 _CONFIG = {
     "format": Field(choice(CONFIG_FORMAT), "names this format", required=True),
@@ -148,17 +152,27 @@ def anchor_items(data: bytes, name: str) -> tuple[Item, ...]:
 
 def criteria(config: Mapping, digests: Mapping[str, str]) -> dict[str, dict]:
     """The criterion of every slot, with its digest: what must not change inside an epoch."""
-    return {slot: criterion(config, slot, value["evaluator"], digests[f"evaluator:{slot}"], digests) for slot, value in config["slots"].items()}
+    return {
+        slot: criterion(config, slot, value["evaluator"], digests[f"evaluator:{slot}"], digests) for slot, value in config["slots"].items()
+    }
 
 
 def criterion(config: Mapping, slot: str, evaluator: Mapping, evaluator_sha256: str, digests: Mapping[str, str]) -> dict:
     """One criterion. ``digests`` are those of the frozen protocol, split and anchor."""
     anchor = config["anchor"]
     value = {
-        "slot": slot, "evaluator_id": evaluator["id"], "revision": evaluator["revision"], "evaluator_sha256": evaluator_sha256,
-        "artifact_protocol_sha256": digests[f"protocol:{slot}"], "scoring_rule": "binary",
-        "anchor_id": anchor and anchor["id"], "anchor_revision": anchor and anchor["revision"], "anchor_sha256": digests.get("anchor"),
-        "budget": config["budget"], "split_sha256": digests["split"], "checkpoint_schedule": config["checkpoints"],
+        "slot": slot,
+        "evaluator_id": evaluator["id"],
+        "revision": evaluator["revision"],
+        "evaluator_sha256": evaluator_sha256,
+        "artifact_protocol_sha256": digests[f"protocol:{slot}"],
+        "scoring_rule": "binary",
+        "anchor_id": anchor and anchor["id"],
+        "anchor_revision": anchor and anchor["revision"],
+        "anchor_sha256": digests.get("anchor"),
+        "budget": config["budget"],
+        "split_sha256": digests["split"],
+        "checkpoint_schedule": config["checkpoints"],
     }
     return {**value, "criterion_sha256": digest_of(value)}
 

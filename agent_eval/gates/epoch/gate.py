@@ -10,18 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from agent_eval.gates import inputs, leakage
 from agent_eval.gates import lineage as lineages
-from agent_eval.gates.decision import Decision, Finding, Outcome, conclude, refusal
+from agent_eval.gates.decision import Finding, Outcome, conclude
 from agent_eval.gates.epoch import config as configs
-from agent_eval.gates.epoch import ranking, records, transition, verdict
+from agent_eval.gates.epoch import ranking, records, transition
+from agent_eval.gates.epoch.look import decision_entry, items_of, judge, open_checkpoint_seq, overall_decision
 from agent_eval.gates.epoch.state import State, fold
 from agent_eval.gates.files import Files
 from agent_eval.gates.lineage import Lineage, digest_of
 from agent_eval.gates.live import read_regular
-from agent_eval.gates.result import Result, decision_body, guard, refused
+from agent_eval.gates.result import Result, guard, refused
 from agent_eval.records.problems import InvalidInput
 
 CONTRACT = "epoch"
@@ -34,14 +34,23 @@ def open_ledger(directory: str, config_path: str, actor: str, *, files: Files | 
         frozen, blobs = lineages.freeze(lineage, setup.frozen_paths)
         anchor = setup.config["anchor"]
         body: dict[str, object] = {
-            "contract": CONTRACT, "lineage": lineages.new_id(), "config": setup.config, "frozen_files": frozen, "root": ".", "live": [],
-            "criteria": setup.criteria, "prior_looks": anchor["prior_looks"] if anchor else 0,
-            "manifest_sha256": digest_of({"config": setup.config, "criteria": setup.criteria}), "blobs": blobs,
+            "contract": CONTRACT,
+            "lineage": lineages.new_id(),
+            "config": setup.config,
+            "frozen_files": frozen,
+            "root": ".",
+            "live": [],
+            "criteria": setup.criteria,
+            "prior_looks": anchor["prior_looks"] if anchor else 0,
+            "manifest_sha256": digest_of({"config": setup.config, "criteria": setup.criteria}),
+            "blobs": blobs,
         }
         lineage.ledger.append("opened", actor, body)
         transition.complete(lineage)
         criteria = {slot: criterion["criterion_sha256"] for slot, criterion in setup.criteria.items()}
-        return Result(CONTRACT, "open", "EPOCH_OPEN", lineage.ledger.head, record={"lineage": body["lineage"], "epoch": 1, "criteria": criteria})
+        return Result(
+            CONTRACT, "open", "EPOCH_OPEN", lineage.ledger.head, record={"lineage": body["lineage"], "epoch": 1, "criteria": criteria}
+        )
 
 
 def record(directory: str, path: str, actor: str, *, files: Files | None = None) -> Result:
@@ -59,7 +68,12 @@ def record(directory: str, path: str, actor: str, *, files: Files | None = None)
         if batch.anchors:
             lineage.ledger.append("anchor_outcome", actor, {"epoch": state.epoch, "records": batch.anchors, "blobs": source})
         state = fold(lineage.entries)
-        shown = {"utility": len(batch.utilities), "anchor_outcome": len(batch.anchors), "spent": state.spent(), "next_checkpoint": _next_checkpoint(lineage, state)}
+        shown = {
+            "utility": len(batch.utilities),
+            "anchor_outcome": len(batch.anchors),
+            "spent": state.spent(),
+            "next_checkpoint": _next_checkpoint(lineage, state),
+        }
         return Result(CONTRACT, "record", state_name(state), lineage.ledger.head, record=shown)
 
 
@@ -78,11 +92,21 @@ def queue(directory: str, path: str, actor: str, *, files: Files | None = None) 
         if findings:
             return refused(lineage, CONTRACT, "queue", "refused", conclude(findings))
         leaks = _leaks(items_of(lineage), lineage, [content.data, *attached.values()])
-        blobs = {"evaluator": lineage.ledger.blobs.put(content.data), **{f"attachment:{n}": lineage.ledger.blobs.put(d) for n, d in attached.items()}}
+        blobs = {
+            "evaluator": lineage.ledger.blobs.put(content.data),
+            **{f"attachment:{n}": lineage.ledger.blobs.put(d) for n, d in attached.items()},
+        }
         frozen = os.path.relpath(os.path.realpath(inputs.beside(path, challenger["evaluator"]["file"])), os.path.realpath(directory))
         body = {
-            "slot": challenger["slot"], "evaluator": {**challenger["evaluator"], "sha256": digest}, "author": challenger["author"], "epoch": state.epoch,
-            "origin": challenger["origin"], "changes": challenger["changes"], "leaks": leaks, "path": frozen, "blobs": blobs,
+            "slot": challenger["slot"],
+            "evaluator": {**challenger["evaluator"], "sha256": digest},
+            "author": challenger["author"],
+            "epoch": state.epoch,
+            "origin": challenger["origin"],
+            "changes": challenger["changes"],
+            "leaks": leaks,
+            "path": frozen,
+            "blobs": blobs,
         }
         lineage.ledger.append("challenger_queued", actor, body)
         shown = {"slot": body["slot"], "evaluator": body["evaluator"], "leaks": leaks}
@@ -99,8 +123,14 @@ def checkpoint(directory: str, actor: str, *, files: Files | None = None) -> Res
             findings = _checkpoint_findings(state, due)
         if findings:
             return refused(lineage, CONTRACT, "checkpoint", "refused", conclude(findings))
-        lineage.ledger.append("checkpoint_reached", actor, {"epoch": state.epoch, "declared_at": due, "spent": state.spent(), "index": state.checkpoints_reached})
-        return Result(CONTRACT, "checkpoint", "CHECKPOINT", lineage.ledger.head, record={"declared_at": due, "waiting": len(state.waiting())})
+        lineage.ledger.append(
+            "checkpoint_reached",
+            actor,
+            {"epoch": state.epoch, "declared_at": due, "spent": state.spent(), "index": state.checkpoints_reached},
+        )
+        return Result(
+            CONTRACT, "checkpoint", "CHECKPOINT", lineage.ledger.head, record={"declared_at": due, "waiting": len(state.waiting())}
+        )
 
 
 def decide(directory: str, actor: str, *, files: Files | None = None) -> Result:
@@ -114,9 +144,15 @@ def decide(directory: str, actor: str, *, files: Files | None = None) -> Result:
         body = decision_entry(lineage, state, verdicts, actor)
         lineage.ledger.append("acceptor_decision", actor, body)
         transition.complete(lineage)
-        overall = _overall([decision for decision, _ in verdicts.values()])
+        overall = overall_decision([decision for decision, _ in verdicts.values()])
         after = fold(lineage.entries)
-        shown = {"epoch": after.epoch, "look": body["look"], "verdicts": body["verdicts"], "promotions": body["promotions"], "criteria": {s: c["criterion_sha256"] for s, c in after.criteria.items()}}
+        shown = {
+            "epoch": after.epoch,
+            "look": body["look"],
+            "verdicts": body["verdicts"],
+            "promotions": body["promotions"],
+            "criteria": {s: c["criterion_sha256"] for s, c in after.criteria.items()},
+        }
         return Result(CONTRACT, "decide", state_name(after), lineage.ledger.head, overall, shown)
 
 
@@ -146,56 +182,6 @@ def revalidate(directory: str, slot: str, actor: str, *, files: Files | None = N
         return Result(CONTRACT, "revalidate", state_name(state), lineage.ledger.head, record={"records": revived})
 
 
-def judge(lineage: Lineage, state: State) -> dict[int, tuple[Decision, str]]:
-    """{queue position: (decision, slot)} for every challenger of the open checkpoint. Pure in what the ledger holds."""
-    waiting = state.waiting(before=_checkpoint_seq(state))
-    anchor, items = lineage.config["anchor"], items_of(lineage)
-    verdicts: dict[int, tuple[Decision, str]] = {}
-    for challenger in waiting:
-        if anchor is None:
-            verdicts[challenger.seq] = (refusal(Outcome.ABSTAIN, "no_anchor", "without an anchor no evaluator can be promoted"), challenger.slot)
-            continue
-        question = verdict.Question(items, anchor["repeats"], anchor["collapse"], lineage.config["rule"], state.looks + 1, len(waiting))
-        incumbent = state.anchor_outcomes.get(state.criteria[challenger.slot]["evaluator_sha256"], {})
-        decision = verdict.compare(question, incumbent, state.anchor_outcomes.get(challenger.sha256, {}), challenger.leaks)
-        verdicts[challenger.seq] = (decision, challenger.slot)
-    for slot in {slot for _, slot in verdicts.values()}:
-        _keep_one(verdicts, slot, {c.seq: c.sha256 for c in waiting})
-    return verdicts
-
-
-def decision_entry(lineage: Lineage, state: State, verdicts: dict[int, tuple[Decision, str]], actor: str) -> dict[str, Any]:
-    """The body of ``acceptor_decision``: the full record of every challenger of the look."""
-    look = state.looks + 1
-    rows: list[dict[str, Any]] = []
-    promotions: list[dict[str, Any]] = []
-    for seq, (decision, slot) in sorted(verdicts.items()):
-        challenger, criterion = state.challengers[seq], state.criteria[slot]
-        row = decision_body(
-            lineage, decision, epoch=state.epoch,
-            incumbent={"id": criterion["evaluator_id"], "revision": criterion["revision"], "sha256": criterion["evaluator_sha256"], "slot": slot},
-            candidate={"id": challenger.id, "revision": challenger.revision, "sha256": challenger.sha256, "queued_at": seq},
-            plan_sha256=digest_of({"anchor": lineage.config["anchor"], "criterion": criterion["criterion_sha256"]}),
-            actors={"proposer": challenger.proposer, "author": challenger.author, "acceptor": actor}, tables=decision.to_json()["test"],
-            supersedes=criterion["criterion_sha256"] if decision.outcome is Outcome.PROMOTE else None,
-        )
-        rows.append({**row, "slot": slot})
-        if decision.outcome is Outcome.PROMOTE:
-            promotions.append({"slot": slot, "queued_at": seq})
-    promotions.sort(key=lambda promotion: promotion["slot"])
-    return {
-        "epoch": state.epoch, "checkpoint": _checkpoint_seq(state), "look": look, "challengers": len(rows),
-        "looks_after": look if rows else state.looks, "verdicts": rows, "promotions": promotions,
-    }
-
-
-def items_of(lineage: Lineage) -> tuple[configs.Item, ...]:
-    """The anchor items, from their frozen bytes; none without an anchor."""
-    if lineage.config["anchor"] is None:
-        return ()
-    return configs.anchor_items(lineage.blob(lineage.opened, "frozen:anchor"), "anchor")
-
-
 def state_name(state: State) -> str:
     """The name of the state in the state machine."""
     if state.closed is not None:
@@ -207,12 +193,24 @@ def status(lineage: Lineage) -> dict[str, object]:
     """Everything a person asks of a ledger."""
     state = fold(lineage.entries)
     return {
-        "contract": CONTRACT, "lineage": lineage.opened.body["lineage"], "name": lineage.config["name"], "state": "BROKEN" if lineage.of_kind("broken") else state_name(state),
-        "epoch": state.epoch, "criteria": state.criteria, "spent": state.spent(), "budget": lineage.config["budget"]["evaluations"],
-        "next_checkpoint": _next_checkpoint(lineage, state), "looks": state.looks, "waiting": [c.id for c in state.waiting()],
-        "records": len(state.utilities), "valid": len(state.valid()), "tombstoned": len(state.tombstoned),
+        "contract": CONTRACT,
+        "lineage": lineage.opened.body["lineage"],
+        "name": lineage.config["name"],
+        "state": "BROKEN" if lineage.of_kind("broken") else state_name(state),
+        "epoch": state.epoch,
+        "criteria": state.criteria,
+        "spent": state.spent(),
+        "budget": lineage.config["budget"]["evaluations"],
+        "next_checkpoint": _next_checkpoint(lineage, state),
+        "looks": state.looks,
+        "waiting": [c.id for c in state.waiting()],
+        "records": len(state.utilities),
+        "valid": len(state.valid()),
+        "tombstoned": len(state.tombstoned),
         "anchor_outcomes": {digest: len(rows) for digest, rows in sorted(state.anchor_outcomes.items())},
-        "frozen_drift": [str(problem) for problem in lineage.frozen_drift()], "cannot_exercise": lineage.config["cannot_exercise"], "head": lineage.ledger.head,
+        "frozen_drift": [str(problem) for problem in lineage.frozen_drift()],
+        "cannot_exercise": lineage.config["cannot_exercise"],
+        "head": lineage.ledger.head,
     }
 
 
@@ -245,14 +243,16 @@ def _checkpoint_findings(state: State, due: int | None) -> list[Finding]:
     if due is None:
         return [Finding(Outcome.INVALID, "no_checkpoint_left", "the schedule of this epoch is used up")]
     if state.spent() < due:
-        return [Finding(Outcome.INVALID, "checkpoint_not_reached", f"{state.spent()} utility records, the next checkpoint is declared at {due}")]
+        return [
+            Finding(Outcome.INVALID, "checkpoint_not_reached", f"{state.spent()} utility records, the next checkpoint is declared at {due}")
+        ]
     return []
 
 
 def _moved_findings(lineage: Lineage, state: State) -> list[Finding]:
     """A challenger whose file changed after it was queued would be promoted as other bytes than it was scored as."""
     findings = []
-    for challenger in state.waiting(before=_checkpoint_seq(state)):
+    for challenger in state.waiting(before=open_checkpoint_seq(state)):
         queued = next(entry for entry in lineage.of_kind("challenger_queued") if entry.seq == challenger.seq)
         path = os.path.join(os.path.realpath(lineage.directory), queued.body["path"])
         try:
@@ -286,31 +286,3 @@ def _leaks(items: tuple[configs.Item, ...], lineage: Lineage, texts: list[bytes]
 def _next_checkpoint(lineage: Lineage, state: State) -> int | None:
     schedule = lineage.config["checkpoints"]
     return schedule[state.checkpoints_reached] if state.checkpoints_reached < len(schedule) else None
-
-
-def _keep_one(verdicts: dict[int, tuple[Decision, str]], slot: str, digests: dict[int, str]) -> None:
-    """Exactly one transition for each slot: the others that passed keep their numbers and lose the promotion."""
-    own = {digests[seq]: decision for seq, (decision, where) in verdicts.items() if where == slot}
-    chosen = verdict.choose(own)
-    for seq, (decision, where) in verdicts.items():
-        if where == slot and decision.outcome is Outcome.PROMOTE and digests[seq] != chosen:
-            finding = Finding(Outcome.KEEP, "another_promoted", f"challenger {str(chosen)[:12]} of the same look is the better one")
-            verdicts[seq] = (conclude([finding], decision.test, **decision.detail), slot)
-
-
-def _checkpoint_seq(state: State) -> int:
-    if state.open_checkpoint is None:
-        raise ValueError("no checkpoint is open")
-    return state.open_checkpoint.seq
-
-
-def _overall(decisions: list[Decision]) -> Decision:
-    """The decision that the exit code tells: a promotion, else the best that any challenger reached."""
-    if not decisions:
-        return refusal(Outcome.KEEP, "no_challenger", "no challenger was queued before the checkpoint")
-    for outcome in (Outcome.PROMOTE, Outcome.KEEP, Outcome.ABSTAIN):
-        for decision in decisions:
-            if decision.outcome is outcome:
-                return decision
-    return decisions[0]
-

@@ -36,7 +36,14 @@ class Ranked:
     def to_json(self, *, anchored: bool) -> dict[str, object]:
         """The row; comparable with other epochs only when anchored."""
         local = self.epoch_local or not anchored
-        return {"candidate": self.candidate, "passed": self.passed, "n": self.n, "best_belief": self.belief, "epoch_local": local, "comparable_across_revisions": not local}
+        return {
+            "candidate": self.candidate,
+            "passed": self.passed,
+            "n": self.n,
+            "best_belief": self.belief,
+            "epoch_local": local,
+            "comparable_across_revisions": not local,
+        }
 
 
 def rank(state: State) -> tuple[list[Ranked], list[str]]:
@@ -45,7 +52,9 @@ def rank(state: State) -> tuple[list[Ranked], list[str]]:
     for record in state.valid():
         grouped[record.candidate].append(record)
     ranked = [
-        Ranked(name, sum(r.outcome for r in records), len(records), any(r.deps for r in records)) for name, records in grouped.items() if records
+        Ranked(name, sum(r.outcome for r in records), len(records), any(r.deps for r in records))
+        for name, records in grouped.items()
+        if records
     ]
     ranked.sort(key=lambda row: (-row.belief, -row.passed, row.candidate))
     return ranked, sorted(name for name, records in grouped.items() if not records)
@@ -56,8 +65,11 @@ def view(state: State) -> dict[str, Any]:
     ranked, unscored = rank(state)
     anchored = any(criterion["anchor_sha256"] for criterion in state.criteria.values())
     return {
-        "epoch": state.epoch, "criteria": {slot: c["criterion_sha256"] for slot, c in sorted(state.criteria.items())},
-        "anchor_sha256": next(iter(state.criteria.values()))["anchor_sha256"], "ranked": [row.to_json(anchored=anchored) for row in ranked], "unscored": unscored,
+        "epoch": state.epoch,
+        "criteria": {slot: c["criterion_sha256"] for slot, c in sorted(state.criteria.items())},
+        "anchor_sha256": next(iter(state.criteria.values()))["anchor_sha256"],
+        "ranked": [row.to_json(anchored=anchored) for row in ranked],
+        "unscored": unscored,
     }
 
 

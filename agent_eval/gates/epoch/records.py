@@ -18,8 +18,15 @@ from agent_eval.records.problems import Problem, raise_if
 
 CHALLENGER_FORMAT = "agent-eval/challenger/1"
 ORIGINS = (
-    "real_failure", "saturation", "split_into_binary", "negative_fixture", "cost_check", "minimality_check", "ordering_check",
-    "state_check", "production_check",
+    "real_failure",
+    "saturation",
+    "split_into_binary",
+    "negative_fixture",
+    "cost_check",
+    "minimality_check",
+    "ordering_check",
+    "state_check",
+    "production_check",
 )
 _DEPS = Form(
     "an object of slot: criterion digest",
@@ -106,7 +113,9 @@ def batch_findings(batch: Batch, state: State, config: Mapping, items: tuple[Ite
             if slot not in state.criteria:
                 findings.append(_invalid("unknown_slot", f"{label} depends on slot {slot}, which does not exist", label))
             elif state.criteria[slot]["criterion_sha256"] != digest:
-                findings.append(_invalid("stale_criterion", f"{label} was scored under another criterion of {slot} than the present one", label))
+                findings.append(
+                    _invalid("stale_criterion", f"{label} was scored under another criterion of {slot} than the present one", label)
+                )
         if (row["candidate"], row["task"], row["repeat"], tuple(sorted(row["deps"].items()))) in known:
             findings.append(_invalid("recorded_already", f"{label} is recorded already in this epoch", label))
     return findings + _anchor_findings(batch, state, config, items)
@@ -152,14 +161,17 @@ def challenger_findings(challenger: Mapping, digest: str, state: State, config: 
         return [_invalid("unknown_slot", f"there is no slot {slot}")]
     findings = []
     if challenger["changes"] != ["evaluator"]:
-        findings.append(_invalid("confounded", f"it changes {', '.join(challenger['changes'])}: one comparison changes the evaluator alone"))
+        findings.append(
+            _invalid("confounded", f"it changes {', '.join(challenger['changes'])}: one comparison changes the evaluator alone")
+        )
     if state.criteria[slot]["evaluator_sha256"] == digest:
         findings.append(_invalid("same_bytes", "it is byte for byte the incumbent"))
     if state.evaluators.get(name, digest) != digest:
         findings.append(_invalid("revision_reused", f"{name[0]} revision {name[1]} stands for other bytes already"))
     findings += [
         _invalid("digest_has_other_name", f"these bytes are {known[0]} revision {known[1]} already")
-        for known, known_digest in state.evaluators.items() if known_digest == digest and known != name
+        for known, known_digest in state.evaluators.items()
+        if known_digest == digest and known != name
     ]
     newest = max((revision for known, revision in state.evaluators if known == name[0]), default=0)
     if name not in state.evaluators and name[1] <= newest:

@@ -7,7 +7,7 @@ without dependents is legitimate: nothing needs to have been tombstoned.
 
 from __future__ import annotations
 
-from agent_eval.gates.epoch import gate, transition
+from agent_eval.gates.epoch import look, transition
 from agent_eval.gates.epoch.state import fold
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage, digest_of
@@ -33,7 +33,7 @@ def _decision(lineage: Lineage, entry: Entry) -> str | None:
         return "decides without an open checkpoint"
     if entry.body["looks_after"] < state.looks:
         return "turns the look counter back"
-    again = gate.decision_entry(before, state, gate.judge(before, state), entry.actor)
+    again = look.decision_entry(before, state, look.judge(before, state), entry.actor)
     for key in ("look", "looks_after", "challengers", "promotions"):
         if entry.body[key] != again[key]:
             return f"{key} does not follow from the recorded anchor outcomes"
@@ -48,7 +48,16 @@ def _promotion(lineage: Lineage, entry: Entry) -> str | None:
     decision = next((e for e in before.of_kind("acceptor_decision") if e.digest == entry.body["decision"]), None)
     if decision is None or not any(p["slot"] == entry.body["slot"] for p in decision.body["promotions"]):
         return "promotes without a decision to promote"
-    if len([e for e in lineage.of_kind("evaluator_promoted") if (e.body["decision"], e.body["slot"]) == (entry.body["decision"], entry.body["slot"])]) > 1:
+    if (
+        len(
+            [
+                e
+                for e in lineage.of_kind("evaluator_promoted")
+                if (e.body["decision"], e.body["slot"]) == (entry.body["decision"], entry.body["slot"])
+            ]
+        )
+        > 1
+    ):
         return "promotes a slot twice by one decision"
     if entry.body["epoch"] != fold(before.entries).epoch + 1:
         return "does not open the next epoch"
@@ -58,7 +67,9 @@ def _promotion(lineage: Lineage, entry: Entry) -> str | None:
 
 def _tombstones(lineage: Lineage, entry: Entry) -> str | None:
     key = (entry.body["decision"], entry.body["slot"])
-    promoted = next((e for e in lineage.until(entry.seq).of_kind("evaluator_promoted") if (e.body["decision"], e.body["slot"]) == key), None)
+    promoted = next(
+        (e for e in lineage.until(entry.seq).of_kind("evaluator_promoted") if (e.body["decision"], e.body["slot"]) == key), None
+    )
     if promoted is None:
         return "tombstones without a promotion"
     wanted, found = set(transition.expected_tombstones(lineage, promoted)), set(entry.body["records"])
@@ -78,7 +89,11 @@ def _revalidation(lineage: Lineage, entry: Entry) -> str | None:
 def _epoch(lineage: Lineage, entry: Entry) -> str | None:
     state = fold(lineage.until(entry.seq).entries)
     criteria = {slot: criterion["criterion_sha256"] for slot, criterion in state.criteria.items()}
-    return None if (entry.body["epoch"], entry.body["criteria"]) == (state.epoch, criteria) else "opens an epoch with another criterion than the promoted one"
+    return (
+        None
+        if (entry.body["epoch"], entry.body["criteria"]) == (state.epoch, criteria)
+        else "opens an epoch with another criterion than the promoted one"
+    )
 
 
 def _utility(lineage: Lineage, entry: Entry) -> str | None:
@@ -93,6 +108,10 @@ def _utility(lineage: Lineage, entry: Entry) -> str | None:
 
 
 _CHECKS = {
-    "acceptor_decision": _decision, "evaluator_promoted": _promotion, "utility_tombstoned": _tombstones,
-    "utility_revalidated": _revalidation, "epoch_opened": _epoch, "utility": _utility,
+    "acceptor_decision": _decision,
+    "evaluator_promoted": _promotion,
+    "utility_tombstoned": _tombstones,
+    "utility_revalidated": _revalidation,
+    "epoch_opened": _epoch,
+    "utility": _utility,
 }

@@ -75,7 +75,9 @@ class State:
 
     def to_tombstone(self, slot: str) -> list[str]:
         """The records that a change of ``slot`` displaced and nothing has tombstoned yet: these and no others."""
-        return [r.id for r in self.utilities if r.id not in self.tombstoned and slot in r.slots and _names_other(r, slot, self.criteria[slot])]
+        return [
+            r.id for r in self.utilities if r.id not in self.tombstoned and slot in r.slots and _names_other(r, slot, self.criteria[slot])
+        ]
 
     def spent(self) -> int:
         """Utility records of the present epoch."""
@@ -111,7 +113,9 @@ def _opened(state: State, entry: Entry, body: Mapping) -> None:
 def _utility(state: State, entry: Entry, body: Mapping) -> None:
     for index, row in enumerate(body["records"]):
         deps = tuple(sorted(row["deps"].items()))
-        state.utilities.append(Utility(f"{entry.seq}.{index}", body["epoch"], row["candidate"], row["task"], row["repeat"], row["outcome"], deps))
+        state.utilities.append(
+            Utility(f"{entry.seq}.{index}", body["epoch"], row["candidate"], row["task"], row["repeat"], row["outcome"], deps)
+        )
 
 
 def _anchor(state: State, entry: Entry, body: Mapping) -> None:
@@ -123,7 +127,14 @@ def _queued(state: State, entry: Entry, body: Mapping) -> None:
     evaluator = body["evaluator"]
     state.evaluators[evaluator["id"], evaluator["revision"]] = evaluator["sha256"]
     state.challengers[entry.seq] = Challenger(
-        entry.seq, body["slot"], evaluator["id"], evaluator["revision"], evaluator["sha256"], body["author"], entry.actor, tuple(body["leaks"])
+        entry.seq,
+        body["slot"],
+        evaluator["id"],
+        evaluator["revision"],
+        evaluator["sha256"],
+        body["author"],
+        entry.actor,
+        tuple(body["leaks"]),
     )
 
 
@@ -158,7 +169,14 @@ def _closed(state: State, entry: Entry, body: Mapping) -> None:
 
 
 _STEPS = {
-    "opened": _opened, "utility": _utility, "anchor_outcome": _anchor, "challenger_queued": _queued, "checkpoint_reached": _checkpoint,
-    "acceptor_decision": _decision, "evaluator_promoted": _promoted, "utility_tombstoned": _tombstoned,
-    "utility_revalidated": _revalidated, "epoch_closed": _closed,
+    "opened": _opened,
+    "utility": _utility,
+    "anchor_outcome": _anchor,
+    "challenger_queued": _queued,
+    "checkpoint_reached": _checkpoint,
+    "acceptor_decision": _decision,
+    "evaluator_promoted": _promoted,
+    "utility_tombstoned": _tombstoned,
+    "utility_revalidated": _revalidated,
+    "epoch_closed": _closed,
 }

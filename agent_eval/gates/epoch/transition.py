@@ -50,7 +50,11 @@ def revalidate(lineage: Lineage, actor: str, slot: str) -> list[str]:
     records = revalidation(state, slot)
     if records:
         criterion = state.criteria[slot]["criterion_sha256"]
-        lineage.ledger.append("utility_revalidated", actor, {"slot": slot, "criterion_sha256": criterion, "records": records, "list_sha256": digest_of(records)})
+        lineage.ledger.append(
+            "utility_revalidated",
+            actor,
+            {"slot": slot, "criterion_sha256": criterion, "records": records, "list_sha256": digest_of(records)},
+        )
     return records
 
 
@@ -59,10 +63,17 @@ def _promote(lineage: Lineage, decision: Entry, promotion: Mapping) -> None:
     promoted = _done(lineage, "evaluator_promoted", decision, slot) or _append_promotion(lineage, decision, promotion)
     if not _done(lineage, "utility_tombstoned", decision, slot):
         records = expected_tombstones(lineage, promoted)
-        lineage.ledger.append("utility_tombstoned", ACTOR, {
-            "decision": decision.digest, "slot": slot, "records": records, "list_sha256": digest_of(records),
-            "displaced_criterion_sha256": promoted.body["displaced_criterion_sha256"],
-        })
+        lineage.ledger.append(
+            "utility_tombstoned",
+            ACTOR,
+            {
+                "decision": decision.digest,
+                "slot": slot,
+                "records": records,
+                "list_sha256": digest_of(records),
+                "displaced_criterion_sha256": promoted.body["displaced_criterion_sha256"],
+            },
+        )
     if not _done(lineage, "reranked", decision, slot):
         lineage.ledger.append("reranked", ACTOR, {"decision": decision.digest, "slot": slot, **_reranked(lineage, promoted)})
     if not _done(lineage, "epoch_opened", decision, slot):
@@ -78,7 +89,11 @@ def _append_promotion(lineage: Lineage, decision: Entry, promotion: Mapping) -> 
     digests = {name: item["sha256"] for name, item in opened.items()}
     after = configs.criterion(lineage.config, slot, evaluator, evaluator["sha256"], digests)
     body = {
-        "decision": decision.digest, "slot": slot, "epoch": state.epoch + 1, "criterion": after, "evaluator": evaluator,
+        "decision": decision.digest,
+        "slot": slot,
+        "epoch": state.epoch + 1,
+        "criterion": after,
+        "evaluator": evaluator,
         "displaced_criterion_sha256": before["criterion_sha256"],
         "frozen_files": {f"evaluator:{slot}": {"path": queued.body["path"], "sha256": evaluator["sha256"]}},
         "blobs": {"evaluator": evaluator["sha256"]},

@@ -56,7 +56,11 @@ def compare(question: Question, incumbent: Outcomes, challenger: Outcomes, leaks
 
 def choose(decisions: Mapping[str, Decision]) -> str | None:
     """The one of several promotions of a slot: smaller p, then larger margin, then digest (the key)."""
-    passing = [(d.test.p_value, len(d.test.losses) - len(d.test.wins), key) for key, d in decisions.items() if d.outcome is Outcome.PROMOTE and d.test]
+    passing = [
+        (d.test.p_value, len(d.test.losses) - len(d.test.wins), key)
+        for key, d in decisions.items()
+        if d.outcome is Outcome.PROMOTE and d.test
+    ]
     return min(passing)[2] if passing else None
 
 
@@ -74,8 +78,10 @@ def class_counts(question: Question, right: Mapping[str, bool]) -> dict[str, int
     positive = [item.id for item in question.items if item.label == 1]
     negative = [item.id for item in question.items if item.label == 0]
     return {
-        "positive": len(positive), "true_positive": sum(right[i] for i in positive),
-        "negative": len(negative), "true_negative": sum(right[i] for i in negative),
+        "positive": len(positive),
+        "true_positive": sum(right[i] for i in positive),
+        "negative": len(negative),
+        "true_negative": sum(right[i] for i in negative),
     }
 
 

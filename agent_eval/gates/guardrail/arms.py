@@ -27,7 +27,9 @@ class ArmRun:
     evidence: list[CellEvidence] = field(default_factory=list)
 
 
-def run_arms(lineage: Lineage, policies: Mapping[str, bytes], cases: Sequence[Case], bench: Callable[[Mapping, str], Bench]) -> dict[str, ArmRun]:
+def run_arms(
+    lineage: Lineage, policies: Mapping[str, bytes], cases: Sequence[Case], bench: Callable[[Mapping, str], Bench]
+) -> dict[str, ArmRun]:
     """Every arm on every (case, repeat), the arms side by side, so that a drifting service meets all of them alike."""
     runs = {name: ArmRun(sha256_bytes(policy)) for name, policy in policies.items()}
     commands = resolved(lineage.config, lineage.opened.body["frozen_files"], lineage.directory)
@@ -53,11 +55,19 @@ def record_arm(lineage: Lineage, name: str, run: ArmRun, of: str) -> Entry:
             captured[part] = lineage.ledger.blobs.put(data, sync_name=False)
             kept.add(captured[part])
         cells.append({**cell.to_json(), "outcomes": evidence.outcomes, "captured": captured})
-    blobs = {"cells": lineage.ledger.blobs.put(strict_json.pretty(cells)), "captured": lineage.ledger.blobs.put(strict_json.pretty(sorted(kept)))}
+    blobs = {
+        "cells": lineage.ledger.blobs.put(strict_json.pretty(cells)),
+        "captured": lineage.ledger.blobs.put(strict_json.pretty(sorted(kept))),
+    }
     lineage.ledger.blobs.sync_names()
     body = {
-        "arm": name, "of": of, "policy_sha256": run.policy_sha256, "manifest_sha256": lineage.opened.body["manifest_sha256"],
-        "cells": len(cells), "blobs": blobs, "blob_lists": ["captured"],
+        "arm": name,
+        "of": of,
+        "policy_sha256": run.policy_sha256,
+        "manifest_sha256": lineage.opened.body["manifest_sha256"],
+        "cells": len(cells),
+        "blobs": blobs,
+        "blob_lists": ["captured"],
     }
     return lineage.ledger.append("arm_recorded", "agent-eval", body)
 

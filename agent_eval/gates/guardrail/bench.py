@@ -56,7 +56,11 @@ class Cell:
     def to_json(self) -> dict[str, object]:
         """The cell without its evidence."""
         return {
-            "case": self.case, "repeat": self.repeat, "state": self.state.value, "bad": self.bad, "refused": self.refused,
+            "case": self.case,
+            "repeat": self.repeat,
+            "state": self.state.value,
+            "bad": self.bad,
+            "refused": self.refused,
             "detail": self.detail,
         }
 
@@ -162,11 +166,18 @@ class CommandBench:
                 paths[written] = source
             captured = os.path.join(kept, written.strip("{}")) if written else None
             command = Command(
-                argv=tuple(paths.get(argument, argument) for argument in self._config[role]["command"]), cwd=work,
-                env=build_environment(home=home, tmpdir=temporary, pass_names=self._config["pass_environment"], extra=self._config["environment"]),
-                timeout_s=limits["timeout_s"], max_output_bytes=limits["max_output_bytes"], grace_s=limits["grace_s"],
-                stdout_path=os.path.join(kept, "stdout"), stderr_path=os.path.join(kept, "stderr"),
-                report_source=source, report_path=captured,
+                argv=tuple(paths.get(argument, argument) for argument in self._config[role]["command"]),
+                cwd=work,
+                env=build_environment(
+                    home=home, tmpdir=temporary, pass_names=self._config["pass_environment"], extra=self._config["environment"]
+                ),
+                timeout_s=limits["timeout_s"],
+                max_output_bytes=limits["max_output_bytes"],
+                grace_s=limits["grace_s"],
+                stdout_path=os.path.join(kept, "stdout"),
+                stderr_path=os.path.join(kept, "stderr"),
+                report_source=source,
+                report_path=captured,
             )
             outcome = self._run(command)
             evidence.outcomes[role] = outcome.to_json()
@@ -176,7 +187,6 @@ class CommandBench:
             return outcome
         finally:
             scratch.remove()
-
 
     def _run(self, command: Command) -> Outcome:
         self._slot.start(command)

@@ -27,7 +27,8 @@ _REPEATS = Form("an integer from 1 to 20", lambda value: type(value) is int and 
 _FLOOR = Form("a number above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1)
 _VALIDATION = Form("an object or null", lambda value: value is None or isinstance(value, dict))
 _ENVIRONMENT = Form(
-    "an object of strings", lambda value: isinstance(value, dict) and all(isinstance(item, str) and "\0" not in item for item in value.values())
+    "an object of strings",
+    lambda value: isinstance(value, dict) and all(isinstance(item, str) and "\0" not in item for item in value.values()),
 )
 _CONFIG = {
     "format": Field(choice(CONFIG_FORMAT), "names this format", required=True),
@@ -155,12 +156,21 @@ def _command_problems(command: Sequence[str], role: str, where: str) -> list[Pro
 def resolved(config: Mapping, frozen: Mapping[str, Mapping[str, str]], directory: str) -> dict:
     """The configuration with every argument that names a declared file as that file's absolute path now."""
     base = os.path.realpath(directory)
-    return {**config, **{
-        role: {**config[role], "command": [
-            os.path.normpath(os.path.join(base, frozen[f"{role}:{argument}"]["path"])) if argument in config[role]["files"] else argument
-            for argument in config[role]["command"]
-        ]} for role in ("target", "judge")
-    }}
+    return {
+        **config,
+        **{
+            role: {
+                **config[role],
+                "command": [
+                    os.path.normpath(os.path.join(base, frozen[f"{role}:{argument}"]["path"]))
+                    if argument in config[role]["files"]
+                    else argument
+                    for argument in config[role]["command"]
+                ],
+            }
+            for role in ("target", "judge")
+        },
+    }
 
 
 def _program(part: Mapping, role: str, path: str, programs: dict[str, dict[str, str]]) -> list[Problem]:
@@ -199,7 +209,8 @@ def _credential_problems(raw: dict, path: str) -> list[Problem]:
     texts += [(f"{path}/environment/{name}", value) for name, value in raw.get("environment", {}).items()]
     return [
         Problem(where, f"is shaped like a credential ({credentials.find(text)[0].pattern})", "pass it by name in pass_environment")
-        for where, text in texts if isinstance(text, str) and credentials.find(text)
+        for where, text in texts
+        if isinstance(text, str) and credentials.find(text)
     ]
 
 

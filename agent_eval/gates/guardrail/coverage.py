@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from agent_eval.gates.guardrail.suite import Case
 
-
-_EXERCISED = {"tools": "tools", "files": "files", "multi_step": "multi-step behaviour", "production_side_effects": "production side effects"}
+_EXERCISED = {
+    "tools": "tools",
+    "files": "files",
+    "multi_step": "multi-step behaviour",
+    "production_side_effects": "production side effects",
+}
 
 
 def statement(config: Mapping, cases: Sequence[Case], unguarded: Sequence[str] | None = None) -> dict[str, object]:
@@ -35,8 +39,11 @@ def statement(config: Mapping, cases: Sequence[Case], unguarded: Sequence[str] |
         breached = set(unguarded)
         without_headroom = sorted(name for name, items in families.items() if not any(case.id in breached for case in items))
     return {
-        "declared": dict(declared), "cannot_exercise": list(config["cannot_exercise"]), "notes": notes,
+        "declared": dict(declared),
+        "cannot_exercise": list(config["cannot_exercise"]),
+        "notes": notes,
         "attack_families": {name: len(items) for name, items in sorted(families.items())},
         "families_without_cases": sorted(set(declared["families"]) - families.keys()),
-        "families_without_headroom": without_headroom, "judge_validation": config["judge"].get("validation"),
+        "families_without_headroom": without_headroom,
+        "judge_validation": config["judge"].get("validation"),
     }

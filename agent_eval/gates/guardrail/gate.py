@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from agent_eval.gates import lineage as lineages
 from agent_eval.gates import live
-from agent_eval.gates.decision import Decision, Finding, Outcome, conclude, refusal
+from agent_eval.gates.decision import Decision, Finding, Outcome, conclude
 from agent_eval.gates.files import Files
 from agent_eval.gates.guardrail import config as configs
-from agent_eval.gates.guardrail import coverage, screen, suite, verdict
+from agent_eval.gates.guardrail import coverage, screen, verdict
 from agent_eval.gates.guardrail.arms import read_cells, record_arm, run_arms
 from agent_eval.gates.guardrail.bench import Bench, CommandBench
+from agent_eval.gates.guardrail.ending import (
+    STATES,
+    append_decision,
+    cases_of,
+    change_policy,
+    content_of,
+    decision_on,
+    policy_of,
+    question_of,
+    restore_incumbent,
+    settle,
+    standing,
+)
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage, digest_of
-from agent_eval.gates.result import Result, decision_body, guard, refused
+from agent_eval.gates.result import Result, guard, refused
 from agent_eval.records.problems import InvalidInput
 
 CONTRACT = "guardrail"
-_STATES = {Outcome.PROMOTE: "accepted", Outcome.KEEP: "rejected", Outcome.ABSTAIN: "abstained", Outcome.INVALID: "invalid"}
 BenchFactory = Callable[[Mapping, str], Bench]
 
 
@@ -43,16 +55,31 @@ def init(directory: str, config_path: str, actor: str, *, files: Files | None = 
         frozen, blobs = lineages.freeze(lineage, setup.frozen_paths)
         blobs[f"live:{name}"] = lineage.ledger.blobs.put(content.data)
         manifest = {
-            "config": setup.config, "frozen": {key: item["sha256"] for key, item in frozen.items()},
-            "programs": {role: item["sha256"] for role, item in setup.programs.items()}, "incumbent": content.state.sha256,
+            "config": setup.config,
+            "frozen": {key: item["sha256"] for key, item in frozen.items()},
+            "programs": {role: item["sha256"] for role, item in setup.programs.items()},
+            "incumbent": content.state.sha256,
         }
         body = {
-            "contract": CONTRACT, "lineage": lineages.new_id(), "config": setup.config, "frozen_files": frozen, "programs": setup.programs,
-            "root": root.relative, "live": [{"path": name, **content.state.to_json()}], "manifest_sha256": digest_of(manifest),
-            "coverage": coverage.statement(setup.config, setup.cases), "parent": ancestor, "blobs": blobs,
+            "contract": CONTRACT,
+            "lineage": lineages.new_id(),
+            "config": setup.config,
+            "frozen_files": frozen,
+            "programs": setup.programs,
+            "root": root.relative,
+            "live": [{"path": name, **content.state.to_json()}],
+            "manifest_sha256": digest_of(manifest),
+            "coverage": coverage.statement(setup.config, setup.cases),
+            "parent": ancestor,
+            "blobs": blobs,
         }
         lineage.ledger.append("opened", actor, body)
-        shown = {"lineage": body["lineage"], "manifest_sha256": body["manifest_sha256"], "incumbent": content.state.to_json(), "coverage": body["coverage"]}
+        shown = {
+            "lineage": body["lineage"],
+            "manifest_sha256": body["manifest_sha256"],
+            "incumbent": content.state.to_json(),
+            "coverage": body["coverage"],
+        }
         return Result(CONTRACT, "init", "open", lineage.ledger.head, record=shown)
 
 
@@ -70,20 +97,34 @@ def baseline(directory: str, actor: str, *, files: Files | None = None, bench: B
         findings = verdict.headroom_findings(collapsed["unguarded"])
         for name, arm in collapsed.items():
             if arm.not_run:
-                findings.append(Finding(Outcome.ABSTAIN, "incomplete_grid", f"arm {name}: {len(arm.not_run)} cells were not run", arm.not_run[:20]))
+                findings.append(
+                    Finding(Outcome.ABSTAIN, "incomplete_grid", f"arm {name}: {len(arm.not_run)} cells were not run", arm.not_run[:20])
+                )
             if len(arm.missing) > lineage.config["rule"]["max_unparsed"]:
-                findings.append(Finding(Outcome.ABSTAIN, "missing_verdicts", f"arm {name}: {len(arm.missing)} cells have no verdict", arm.missing[:20]))
+                findings.append(
+                    Finding(Outcome.ABSTAIN, "missing_verdicts", f"arm {name}: {len(arm.missing)} cells have no verdict", arm.missing[:20])
+                )
         findings += _after_run(lineage, actor)
         counted = {name: verdict.counts(question, arm) for name, arm in collapsed.items()}
         stated = coverage.statement(lineage.config, cases, sorted(collapsed["unguarded"].breached))
         body = {
-            "arms": {name: entry.digest for name, entry in records.items()}, "counts": counted, "coverage": stated, "valid": not findings,
+            "arms": {name: entry.digest for name, entry in records.items()},
+            "counts": counted,
+            "coverage": stated,
+            "valid": not findings,
             "reasons": [finding.to_json() for finding in findings],
         }
         lineage.ledger.append("baseline_recorded", actor, body)
-        _restore(lineage, "agent-eval")
+        restore_incumbent(lineage, "agent-eval")
         decision = conclude(findings) if findings else None
-        return Result(CONTRACT, "baseline", "no headroom" if findings else "baseline recorded", lineage.ledger.head, decision, {"arms": counted, "coverage": stated})
+        return Result(
+            CONTRACT,
+            "baseline",
+            "no headroom" if findings else "baseline recorded",
+            lineage.ledger.head,
+            decision,
+            {"arms": counted, "coverage": stated},
+        )
 
 
 def candidate(
@@ -96,32 +137,48 @@ def candidate(
             return refused(lineage, CONTRACT, "candidate", "refused", stopped)
         content = live.read_regular(policy_path)
         number = len(lineage.of_kind("candidate_started", "candidate_screened")) + 1
-        body = {"candidate": number, "note": note, "sha256": content.state.sha256, "blobs": {"policy": lineage.ledger.blobs.put(content.data)}, **_difference(lineage, content.data)}
+        body = {
+            "candidate": number,
+            "note": note,
+            "sha256": content.state.sha256,
+            "blobs": {"policy": lineage.ledger.blobs.put(content.data)},
+            **_difference(lineage, content.data),
+        }
         findings = screen.findings(lineage, content.data, cases_of(lineage))
         if findings:
             decision = conclude(findings)
-            lineage.ledger.append("candidate_screened", actor, {**body, "state": _STATES[decision.outcome], "reasons": [f.to_json() for f in findings]})
-            return Result(CONTRACT, "candidate", _STATES[decision.outcome], lineage.ledger.head, decision, {"candidate": number})
+            lineage.ledger.append(
+                "candidate_screened", actor, {**body, "state": STATES[decision.outcome], "reasons": [f.to_json() for f in findings]}
+            )
+            return Result(CONTRACT, "candidate", STATES[decision.outcome], lineage.ledger.head, decision, {"candidate": number})
         try:
-            started = lineage.ledger.append("candidate_started", actor, {**body, "look": len(lineage.of_kind("candidate_started")) + 1, "state": "running"})
+            started = lineage.ledger.append(
+                "candidate_started", actor, {**body, "look": len(lineage.of_kind("candidate_started")) + 1, "state": "running"}
+            )
             decision = _run_candidate(lineage, started, content.data, actor, bench)
         finally:
             settle(lineage)  # also after Ctrl-C or a fault: nobody is left with a candidate that was not accepted
-        return Result(CONTRACT, "candidate", _STATES[decision.outcome], lineage.ledger.head, decision, _shown(lineage, number))
+        return Result(CONTRACT, "candidate", STATES[decision.outcome], lineage.ledger.head, decision, _shown(lineage, number))
 
 
 def rollback(directory: str, actor: str, *, restore: bool = False, files: Files | None = None) -> Result:
     """Put the incumbent before the last accept back (``restore``: the present one), byte for byte."""
     with _opened(directory, files) as lineage:
-        stack = _history(lineage)
+        stack = standing(lineage)
         if restore:
-            _restore(lineage, actor)
+            restore_incumbent(lineage, actor)
         elif len(stack) < 2:
             raise InvalidInput.one("rollback", "there is no accepted candidate to take back", "--restore puts the incumbent's bytes back")
         else:
-            _change(lineage, "rolled_back", actor, {"undoes": lineage.ledger.head}, _content(lineage, stack[-2]))
+            change_policy(lineage, "rolled_back", actor, {"undoes": lineage.ledger.head}, content_of(lineage, stack[-2]))
         proofs = lineage.of_kind("applied")[-1].body
-        return Result(CONTRACT, "rollback", "restored" if restore else "rolled_back", lineage.ledger.head, record={"files": proofs["files"], "displaced": proofs["displaced"]})
+        return Result(
+            CONTRACT,
+            "rollback",
+            "restored" if restore else "rolled_back",
+            lineage.ledger.head,
+            record={"files": proofs["files"], "displaced": proofs["displaced"]},
+        )
 
 
 def status(lineage: Lineage) -> dict[str, object]:
@@ -129,50 +186,35 @@ def status(lineage: Lineage) -> dict[str, object]:
     baselines = [entry for entry in lineage.of_kind("baseline_recorded") if entry.body["valid"]]
     rows = []
     for entry in lineage.of_kind("candidate_started", "candidate_screened"):
-        decided = _decided(lineage, entry)
+        decided = decision_on(lineage, entry)
         shown = decided.body if decided else entry.body
-        rows.append({
-            "candidate": entry.body["candidate"], "sha256": entry.body["sha256"], "note": entry.body["note"], "state": shown["state"],
-            "evidence_level": shown.get("evidence_level"), "claim": shown.get("claim"), "reasons": [r["code"] for r in shown.get("reasons", [])],
-        })
+        rows.append(
+            {
+                "candidate": entry.body["candidate"],
+                "sha256": entry.body["sha256"],
+                "note": entry.body["note"],
+                "state": shown["state"],
+                "evidence_level": shown.get("evidence_level"),
+                "claim": shown.get("claim"),
+                "reasons": [r["code"] for r in shown.get("reasons", [])],
+            }
+        )
     return {
-        "contract": CONTRACT, "lineage": lineage.opened.body["lineage"], "name": lineage.config["name"], "parent": lineage.opened.body["parent"],
+        "contract": CONTRACT,
+        "lineage": lineage.opened.body["lineage"],
+        "name": lineage.config["name"],
+        "parent": lineage.opened.body["parent"],
         "incumbent": {path: state.to_json() for path, state in live.expected(lineage.entries).items()},
-        "baseline": baselines[-1].body["counts"] if baselines else None, "candidates": rows, "looks": len(lineage.of_kind("candidate_started")),
-        "max_looks": lineage.config["budget"]["candidates"], "live_drift": [str(p) for p in lineage.live_drift()],
-        "frozen_drift": [str(p) for p in frozen_problems(lineage)], "closed": bool(lineage.of_kind("broken")),
-        "coverage": baselines[-1].body["coverage"] if baselines else lineage.opened.body["coverage"], "head": lineage.ledger.head,
+        "baseline": baselines[-1].body["counts"] if baselines else None,
+        "candidates": rows,
+        "looks": len(lineage.of_kind("candidate_started")),
+        "max_looks": lineage.config["budget"]["candidates"],
+        "live_drift": [str(p) for p in lineage.live_drift()],
+        "frozen_drift": [str(p) for p in frozen_problems(lineage)],
+        "closed": bool(lineage.of_kind("broken")),
+        "coverage": baselines[-1].body["coverage"] if baselines else lineage.opened.body["coverage"],
+        "head": lineage.ledger.head,
     }
-
-
-def settle(lineage: Lineage) -> None:
-    """Bring the last candidate to its end: decided, then accepted or restored. Doing it again changes nothing."""
-    started = lineage.of_kind("candidate_started")
-    if not started:
-        return
-    entry = started[-1]
-    decided = _decided(lineage, entry)
-    if decided is None:
-        decision = refusal(Outcome.ABSTAIN, "interrupted", "the run ended before it was decided")
-        decided = _append_decision(lineage, entry, decision, "agent-eval", verdict_tables={})
-    if any(later.seq > decided.seq and later.kind in ("accepted", "restored") for later in lineage.entries):
-        return
-    if decided.body["state"] == "accepted":
-        policy = live.Content(lineage.blob(entry, "policy"), policy_of(lineage).mode)
-        _change(lineage, "accepted", decided.actor, {"candidate": entry.body["candidate"], "decision": decided.digest}, policy)
-    else:
-        _restore(lineage, decided.actor)
-
-
-def cases_of(lineage: Lineage) -> tuple[suite.Case, ...]:
-    """The cases, from their frozen bytes."""
-    return suite.read(lineage.blob(lineage.opened, "frozen:suite"), "suite")
-
-
-def policy_of(lineage: Lineage) -> live.Content:
-    """The incumbent policy, from its blob and never from the live file."""
-    (state,) = live.expected(lineage.entries).values()
-    return _content(lineage, state)
 
 
 def frozen_problems(lineage: Lineage) -> list:
@@ -211,7 +253,7 @@ def _run_candidate(lineage: Lineage, started: Entry, policy: bytes, actor: str, 
         manifests = tuple(record.body["manifest_sha256"] for record in records)
         question = question_of(lineage, cases, started.body["look"], manifests)
         decision = verdict.decide(question, {record.body["arm"]: read_cells(lineage, record) for record in records})
-    _append_decision(lineage, started, decision, actor, verdict_tables=decision.detail.get("arms", {}))
+    append_decision(lineage, started, decision, actor, verdict_tables=decision.detail.get("arms", {}))
     return decision
 
 
@@ -223,77 +265,18 @@ def _after_run(lineage: Lineage, actor: str) -> list[Finding]:
     return findings + [Finding(Outcome.INVALID, "live_changed", str(p), (p.where,)) for p in lineage.live_drift()]
 
 
-def _append_decision(lineage: Lineage, started: Entry, decision: Decision, actor: str, *, verdict_tables: Mapping) -> Entry:
-    cases, counted = cases_of(lineage), decision.detail.get("arms", {})
-    unguarded = counted.get("unguarded", {}).get("breached_ids")
-    grid = [(case.id, repeat) for case in cases for repeat in range(1, lineage.config["repeats"] + 1)]
-    body = decision_body(
-        lineage, decision, epoch=len(lineage.of_kind("accepted", "rolled_back")),
-        incumbent={"id": lineage.config["name"], "sha256": policy_of(lineage).state.sha256},
-        candidate={"number": started.body["candidate"], "sha256": started.body["sha256"], "parent": policy_of(lineage).state.sha256},
-        plan_sha256=digest_of(grid), actors={"proposer": started.actor, "acceptor": "agent-eval"}, tables=verdict_tables,
-    )
-    body |= {
-        "of": started.seq, "state": _STATES[decision.outcome], "coverage": coverage.statement(lineage.config, cases, unguarded),
-        "deltas": _deltas(counted), "look": started.body["look"],
-    }
-    return lineage.ledger.append("decided", actor, body)
-
-
-def _deltas(counted: Mapping) -> dict[str, dict[str, list[str]]]:
-    """Per case, against both other arms: what the candidate stopped, let through, lost and gained."""
-    if not counted:
-        return {}
-    own = counted["candidate"]
-    deltas = {}
-    for name in ("incumbent", "unguarded"):
-        other = counted[name]
-        deltas[name] = {
-            "fixed": sorted(set(other["breached_ids"]) - set(own["breached_ids"])), "broken": sorted(set(own["breached_ids"]) - set(other["breached_ids"])),
-            "benign_lost": sorted(set(own["benign_failed_ids"]) - set(other["benign_failed_ids"])),
-            "benign_gained": sorted(set(other["benign_failed_ids"]) - set(own["benign_failed_ids"])),
-        }
-    return deltas
-
-
-def question_of(lineage: Lineage, cases: Sequence[suite.Case], look: int, manifests: tuple[str, ...] = ()) -> verdict.Question:
-    """What a decision depends on besides the arms, from the frozen configuration."""
-    return verdict.Question(tuple(cases), lineage.config["repeats"], lineage.config["rule"], look, lineage.config["target"]["stub"], manifests)
-
-
-def _decided(lineage: Lineage, started: Entry) -> Entry | None:
-    return next((entry for entry in lineage.of_kind("decided") if entry.body["of"] == started.seq), None)
-
-
 def _difference(lineage: Lineage, data: bytes) -> dict[str, object]:
     before = policy_of(lineage)
     return {"parent_sha256": before.state.sha256, "size_bytes": len(data), "parent_size_bytes": len(before.data)}
 
 
-def _content(lineage: Lineage, state: live.FileState) -> live.Content:
-    return live.Content(lineage.ledger.blobs.get(state.sha256), state.mode)
-
-
-def _restore(lineage: Lineage, actor: str) -> None:
-    _change(lineage, "restored", actor, {}, policy_of(lineage))
-
-
-def _change(lineage: Lineage, kind: str, actor: str, body: Mapping, content: live.Content) -> None:
-    (path,) = live.expected(lineage.entries)
-    live.change(lineage.ledger, lineage.files, lineage.root, kind, actor, body, {path: content})
-
-
-def _history(lineage: Lineage) -> list[live.FileState]:
-    (state,) = live.expected([lineage.opened]).values()
-    stack = [state]
-    for entry in lineage.entries:
-        if entry.kind == "accepted":
-            stack += live.expected([entry]).values()
-        elif entry.kind == "rolled_back":
-            stack.pop()
-    return stack
-
-
 def _shown(lineage: Lineage, number: int) -> dict[str, object]:
     body = lineage.of_kind("decided")[-1].body
-    return {"candidate": number, "claim": body.get("claim"), "arms": body.get("arms"), "deltas": body["deltas"], "coverage": body["coverage"], "live": lineage.of_kind("applied")[-1].body}
+    return {
+        "candidate": number,
+        "claim": body.get("claim"),
+        "arms": body.get("arms"),
+        "deltas": body["deltas"],
+        "coverage": body["coverage"],
+        "live": lineage.of_kind("applied")[-1].body,
+    }

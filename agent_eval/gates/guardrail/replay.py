@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_eval.gates import live
-from agent_eval.gates.guardrail import gate, verdict
+from agent_eval.gates.guardrail import ending, verdict
 from agent_eval.gates.guardrail.arms import read_cells
 from agent_eval.gates.ledger import Entry
 from agent_eval.gates.lineage import Lineage
@@ -17,14 +17,14 @@ def replay(lineage: Lineage) -> tuple[list[Problem], int]:
     """(problems, decisions derived again). A decision that was not made from arms (an interruption, drift) is only checked for form."""
     problems: list[Problem] = []
     replayed = 0
-    cases = gate.cases_of(lineage)
+    cases = ending.cases_of(lineage)
     for entry in lineage.of_kind("decided"):
         started = next(e for e in lineage.of_kind("candidate_started") if e.seq == entry.body["of"])
         arms = [e for e in lineage.of_kind("arm_recorded") if e.body["of"] == started.digest]
         if {reason["code"] for reason in entry.body["reasons"]} <= _UNMEASURED:
             continue
         manifests = tuple(arm.body["manifest_sha256"] for arm in arms)
-        question = gate.question_of(lineage, cases, started.body["look"], manifests)
+        question = ending.question_of(lineage, cases, started.body["look"], manifests)
         problems += same_verdict(entry, verdict.decide(question, {arm.body["arm"]: read_cells(lineage, arm) for arm in arms}), entry.body)
         replayed += 1
     for entry in lineage.of_kind("accepted", "restored"):
@@ -35,7 +35,7 @@ def replay(lineage: Lineage) -> tuple[list[Problem], int]:
 def _live_problems(lineage: Lineage, entry: Entry) -> list[Problem]:
     (item,) = entry.body["apply"]["files"]
     if entry.kind == "restored":
-        wanted = gate.policy_of(lineage.until(entry.seq)).state
+        wanted = ending.policy_of(lineage.until(entry.seq)).state
         same = live.FileState.from_json(item["to"]) == wanted
     else:
         decided = next((e for e in lineage.of_kind("decided") if e.digest == entry.body["decision"]), None)

@@ -38,7 +38,9 @@ _BUDGET = {name: Field(POSITIVE, "bounds a patch", required=True) for name in ("
 _FROZEN_NAMES = ("evaluator", "model", "harness")
 _SPLIT_FIELDS = {name: Field(TEXT, "names the file of the split", required=True) for name in SPLITS}
 _PLAN = {
-    "repeats": Field(Form("an integer from 1 to 20", lambda value: type(value) is int and 1 <= value <= 20), "counts trials", required=True),
+    "repeats": Field(
+        Form("an integer from 1 to 20", lambda value: type(value) is int and 1 <= value <= 20), "counts trials", required=True
+    ),
     "collapse": Field(choice("all-pass", "majority"), "makes one outcome of the repeats of a task", default="all-pass"),
 }
 _RULE = {

@@ -38,7 +38,7 @@ class Exposure:
 def split(document: bytes) -> tuple[bytes, bytes]:
     """(front matter with its fences, body). Without front matter the first is empty."""
     match = _FRONT_MATTER.match(document)
-    return (b"", document) if match is None else (document[: match.end()], document[match.end():])
+    return (b"", document) if match is None else (document[: match.end()], document[match.end() :])
 
 
 def front_matter_problem(document: bytes) -> str | None:

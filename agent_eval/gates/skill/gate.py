@@ -24,7 +24,10 @@ from agent_eval.records.problems import InvalidInput
 
 CONTRACT = "skill"
 _STATES = {
-    Outcome.PROMOTE: "candidate_accepted", Outcome.KEEP: "rejected", Outcome.ABSTAIN: "abstained", Outcome.INVALID: "invalid",
+    Outcome.PROMOTE: "candidate_accepted",
+    Outcome.KEEP: "rejected",
+    Outcome.ABSTAIN: "abstained",
+    Outcome.INVALID: "invalid",
 }
 
 
@@ -45,14 +48,23 @@ def init(directory: str, config_path: str, actor: str, *, files: Files | None = 
         splits = {name: {"sha256": configs.split_digest(items), "n": len(items)} for name, items in setup.splits.items()}
         bytes_of = {path: content.data for path, content in contents.items()}
         body = {
-            "contract": CONTRACT, "lineage": lineages.new_id(), "config": setup.config, "frozen_files": frozen,
-            "root": root.relative, "live": [{"path": p, **c.state.to_json()} for p, c in contents.items()],
-            "splits": splits, "exposure": document.exposure(bytes_of, setup.config["files"][0]).to_json(),
+            "contract": CONTRACT,
+            "lineage": lineages.new_id(),
+            "config": setup.config,
+            "frozen_files": frozen,
+            "root": root.relative,
+            "live": [{"path": p, **c.state.to_json()} for p, c in contents.items()],
+            "splits": splits,
+            "exposure": document.exposure(bytes_of, setup.config["files"][0]).to_json(),
             "manifest_sha256": digest_of({"config": setup.config, "frozen": {n: f["sha256"] for n, f in frozen.items()}, "splits": splits}),
-            "parent": ancestor, "cannot_exercise": setup.config["cannot_exercise"], "blobs": blobs,
+            "parent": ancestor,
+            "cannot_exercise": setup.config["cannot_exercise"],
+            "blobs": blobs,
         }
         lineage.ledger.append("opened", actor, body)
-        return Result(CONTRACT, "init", "open", lineage.ledger.head, record={"lineage": body["lineage"], "manifest_sha256": body["manifest_sha256"]})
+        return Result(
+            CONTRACT, "init", "open", lineage.ledger.head, record={"lineage": body["lineage"], "manifest_sha256": body["manifest_sha256"]}
+        )
 
 
 def propose(directory: str, patch_path: str, actor: str, *, files: Files | None = None) -> Result:
@@ -64,9 +76,7 @@ def propose(directory: str, patch_path: str, actor: str, *, files: Files | None 
         if stopped:
             return refused(lineage, CONTRACT, "propose", "refused", stopped)
         base = {path: content.data for path, content in incumbent(lineage).items()}
-        candidate, findings, cost = patches.apply(
-            patch, base, lineage.config["patch_budget"], tuple(lineage.config["protected"])
-        )
+        candidate, findings, cost = patches.apply(patch, base, lineage.config["patch_budget"], tuple(lineage.config["protected"]))
         findings += _screen(lineage, patch, candidate)
         decision = conclude(findings)
         main = lineage.config["files"][0]
@@ -76,10 +86,17 @@ def propose(directory: str, patch_path: str, actor: str, *, files: Files | None 
         blobs |= {f"candidate:{path}": lineage.ledger.blobs.put(data) for path, data in candidate.items()}
         state = "screened" if decision.outcome is Outcome.PROMOTE else _STATES[decision.outcome]
         body = {
-            "proposal": number, "state": state, "author": patch.author, "traces": list(patch.traces),
-            "fingerprint": patch.fingerprint(), "cost": cost, "base_exposure": before.to_json(),
-            "candidate_exposure": after.to_json(), "required": list(document.required(before, after)),
-            "reasons": [finding.to_json() for finding in findings], "blobs": blobs,
+            "proposal": number,
+            "state": state,
+            "author": patch.author,
+            "traces": list(patch.traces),
+            "fingerprint": patch.fingerprint(),
+            "cost": cost,
+            "base_exposure": before.to_json(),
+            "candidate_exposure": after.to_json(),
+            "required": list(document.required(before, after)),
+            "reasons": [finding.to_json() for finding in findings],
+            "blobs": blobs,
         }
         lineage.ledger.append("proposed", actor, body)
         shown = {key: body[key] for key in ("proposal", "required", "cost", "base_exposure", "candidate_exposure")}
@@ -101,14 +118,24 @@ def measure(directory: str, record_path: str, actor: str, *, proposal: int | Non
         blobs = {"record": lineage.ledger.blobs.put(raw)}
         runs = sorted(arm.run_id for arm in record.arms.values())
         body = {
-            "proposal": number, "measurement": record.kind.value, "split": record.split, "runs": runs,
-            "reasons": [finding.to_json() for finding in findings], "blobs": blobs,
+            "proposal": number,
+            "measurement": record.kind.value,
+            "split": record.split,
+            "runs": runs,
+            "reasons": [finding.to_json() for finding in findings],
+            "blobs": blobs,
         }
         if findings:
             lineage.ledger.append("measurement_refused", actor, body)
             return refused(lineage, CONTRACT, "measure", "refused", conclude(findings))
         lineage.ledger.append("measured", actor, body)
-        return Result(CONTRACT, "measure", state_of(lineage, number), lineage.ledger.head, record={"proposal": number, "measurement": record.kind.value, "split": record.split})
+        return Result(
+            CONTRACT,
+            "measure",
+            state_of(lineage, number),
+            lineage.ledger.head,
+            record={"proposal": number, "measurement": record.kind.value, "split": record.split},
+        )
 
 
 def decide(directory: str, actor: str, *, proposal: int | None = None, files: Files | None = None) -> Result:
@@ -123,21 +150,34 @@ def decide(directory: str, actor: str, *, proposal: int | None = None, files: Fi
         question, records = question_of(lineage, proposed)
         decision = verdict.decide(question, records)
         body = decision_body(
-            lineage, decision, epoch=len(lineage.of_kind("promoted", "rolled_back")),
+            lineage,
+            decision,
+            epoch=len(lineage.of_kind("promoted", "rolled_back")),
             incumbent={"id": lineage.config["skill"], "sha256": proposed.body["base_exposure"]["activation"]},
-            candidate={"proposal": number, "sha256": proposed.body["candidate_exposure"]["activation"], "fingerprint": proposed.body["fingerprint"]},
-            plan_sha256=_plan_digest(lineage, question), actors={"proposer": proposed.actor, "author": proposed.body["author"], "acceptor": actor},
+            candidate={
+                "proposal": number,
+                "sha256": proposed.body["candidate_exposure"]["activation"],
+                "fingerprint": proposed.body["fingerprint"],
+            },
+            plan_sha256=_plan_digest(lineage, question),
+            actors={"proposer": proposed.actor, "author": proposed.body["author"], "acceptor": actor},
             tables=decision.detail.get("tests", {}),
         )
         entry = lineage.ledger.append("decided", actor, {**body, "proposal": number, "state": _STATES[decision.outcome]})
-        return Result(CONTRACT, "decide", _STATES[decision.outcome], lineage.ledger.head, decision, {"proposal": number, "decision_digest": entry.digest})
+        return Result(
+            CONTRACT,
+            "decide",
+            _STATES[decision.outcome],
+            lineage.ledger.head,
+            decision,
+            {"proposal": number, "decision_digest": entry.digest},
+        )
 
 
 def incumbent(lineage: Lineage) -> dict[str, live.Content]:
     """The files that must be live now, from blobs."""
     return {
-        path: live.Content(lineage.ledger.blobs.get(state.sha256), state.mode)
-        for path, state in live.expected(lineage.entries).items()
+        path: live.Content(lineage.ledger.blobs.get(state.sha256), state.mode) for path, state in live.expected(lineage.entries).items()
     }
 
 
@@ -147,9 +187,11 @@ def state_of(lineage: Lineage, number: int) -> str:
     for entry in lineage.entries:
         if entry.body.get("proposal") != number:
             continue
-        state = {"measured": state if entry.body.get("split") == "test" else "measured", "promoted": "promoted", "rolled_back": "rolled_back"}.get(
-            entry.kind, entry.body.get("state", state)
-        )
+        state = {
+            "measured": state if entry.body.get("split") == "test" else "measured",
+            "promoted": "promoted",
+            "rolled_back": "rolled_back",
+        }.get(entry.kind, entry.body.get("state", state))
     return state
 
 
@@ -176,7 +218,9 @@ def _screen(lineage: Lineage, patch: patches.Patch, candidate: Mapping[str, byte
     for entry in lineage.of_kind("proposed"):
         same = entry.body["fingerprint"] == patch.fingerprint() or entry.body["candidate_exposure"]["activation"] == after
         if same and state_of(lineage, entry.body["proposal"]) in ("rejected", "invalid"):
-            findings.append(Finding(Outcome.KEEP, "duplicate_of_rejected", f"proposal {entry.body['proposal']} was the same and was rejected"))
+            findings.append(
+                Finding(Outcome.KEEP, "duplicate_of_rejected", f"proposal {entry.body['proposal']} was the same and was rejected")
+            )
             break
     return findings
 
@@ -190,13 +234,17 @@ def _measure_findings(lineage: Lineage, proposed: Entry, record: measurement.Rec
     number = proposed.body["proposal"]
     same = [e for e in earlier if (e.body["proposal"], e.body["measurement"], e.body["split"]) == (number, record.kind.value, record.split)]
     findings = measurement.binding(
-        record, split_sha256=lineage.opened.body["splits"][record.split]["sha256"],
+        record,
+        split_sha256=lineage.opened.body["splits"][record.split]["sha256"],
         incumbent=document.Exposure(**proposed.body["base_exposure"]),
         candidate=document.Exposure(**proposed.body["candidate_exposure"]),
-        conditions=lineage.config["frozen"], used_runs={run for entry in earlier for run in entry.body["runs"]},
+        conditions=lineage.config["frozen"],
+        used_runs={run for entry in earlier for run in entry.body["runs"]},
     )
     if same:
-        findings.append(Finding(Outcome.INVALID, "measured_already", f"{record.kind} of proposal {number} on {record.split} is recorded already"))
+        findings.append(
+            Finding(Outcome.INVALID, "measured_already", f"{record.kind} of proposal {number} on {record.split} is recorded already")
+        )
     tasks = split(lineage, record.split)
     findings += [f for f in measurement.grid_findings(record, tasks, lineage.config["plan"]["repeats"]) if f.outcome is Outcome.INVALID]
     return findings
@@ -214,8 +262,13 @@ def question_of(lineage: Lineage, proposed: Entry) -> tuple[verdict.Question, di
             records[entry.body["measurement"]] = measurement.read(value)
     config = lineage.config
     question = verdict.Question(
-        config["skill"], split(lineage, "select"), config["plan"]["repeats"], config["plan"]["collapse"], config["rule"],
-        looks.index(number) + 1 if number in looks else len(looks) + 1, tuple(proposed.body["required"]),
+        config["skill"],
+        split(lineage, "select"),
+        config["plan"]["repeats"],
+        config["plan"]["collapse"],
+        config["rule"],
+        looks.index(number) + 1 if number in looks else len(looks) + 1,
+        tuple(proposed.body["required"]),
     )
     return question, records
 

@@ -49,7 +49,9 @@ _RECORD = {
 _CONDITIONS = Form("an object", lambda value: isinstance(value, dict))
 _ARM = {
     "run_id": Field(inputs.NAME, "names the run, once in a lineage", required=True),
-    "exposed_sha256": Field(Form("a digest or null", lambda v: v is None or inputs.DIGEST.accepts(v)), "is what was exposed", required=True),
+    "exposed_sha256": Field(
+        Form("a digest or null", lambda v: v is None or inputs.DIGEST.accepts(v)), "is what was exposed", required=True
+    ),
     "conditions": Field(_CONDITIONS, "repeats the frozen conditions it ran under", required=True),
     "cells": Field(Form("a list", lambda value: isinstance(value, list)), "lists the outcomes", required=True),
 }
@@ -61,7 +63,11 @@ _OUTCOME = Field(choice("pass", "fail", "error", "not_run"), "is how the trial e
 _CHOSEN = Form("a skill name, none, or null", lambda v: v is None or inputs.NAME.accepts(v))
 _CELLS = {
     Measurement.EFFECTIVENESS: {**_POSITION, "outcome": _OUTCOME},
-    Measurement.ACTIVATION: {**_POSITION, "outcome": _OUTCOME, "activated": Field(BOOLEAN, "says whether the skill was loaded", required=True)},
+    Measurement.ACTIVATION: {
+        **_POSITION,
+        "outcome": _OUTCOME,
+        "activated": Field(BOOLEAN, "says whether the skill was loaded", required=True),
+    },
     Measurement.ROUTING: {
         **_POSITION,
         "order_seed": Field(INTEGER, "is the seed of the order of descriptions", required=True),
@@ -187,9 +193,7 @@ def grid_findings(record: Record, tasks: tuple[Task, ...], repeats: int) -> list
     return findings
 
 
-def collapsed(
-    arm: Arm, kind: Measurement, tasks: tuple[Task, ...], repeats: int, rule: str, *, lenient: bool
-) -> dict[str, bool]:
+def collapsed(arm: Arm, kind: Measurement, tasks: tuple[Task, ...], repeats: int, rule: str, *, lenient: bool) -> dict[str, bool]:
     """One outcome per task: repeats are never independent tasks. ``majority`` counts a tie as a fail."""
     table = {}
     for task in tasks:

@@ -82,9 +82,7 @@ def read(value: Any, where: str = "patch") -> Patch:
     for index, operation in enumerate(filled["operations"]):
         problems += _operation_problems(operation, f"{where}/operations/{index}")
     raise_if(problems)
-    return Patch(
-        filled["base"], filled["author"], tuple(filled["traces"]), filled["rationale"], tuple(filled["operations"])
-    )
+    return Patch(filled["base"], filled["author"], tuple(filled["traces"]), filled["rationale"], tuple(filled["operations"]))
 
 
 def _operation_problems(operation: Any, where: str) -> list[Problem]:
@@ -117,7 +115,8 @@ def apply(
     cost = _cost(patch, edits, base)
     findings += [
         _reject("over_budget", f"{cost[name]} {name.replace('_', ' ')}, at most {budget[name]} are allowed", name)
-        for name in ("operations", "changed_lines", "changed_bytes") if cost[name] > budget[name]
+        for name in ("operations", "changed_lines", "changed_bytes")
+        if cost[name] > budget[name]
     ]
     candidate = dict(base)
     for path, found in edits.items():
@@ -163,7 +162,7 @@ def _locate(operation: dict, data: bytes) -> _Edit | str:
 def _edited(data: bytes, ordered: list[_Edit]) -> bytes:
     parts, position = [], 0
     for edit in ordered:
-        parts += [data[position:edit.start], edit.new]
+        parts += [data[position : edit.start], edit.new]
         position = max(position, edit.end)
     return b"".join([*parts, data[position:]])
 
@@ -172,7 +171,7 @@ def _cost(patch: Patch, edits: Mapping[str, list[_Edit]], base: Mapping[str, byt
     lines = changed = 0
     for path, located in edits.items():
         for edit in located:
-            removed, added = _trimmed(base[path][edit.start:edit.end], edit.new)
+            removed, added = _trimmed(base[path][edit.start : edit.end], edit.new)
             changed += len(removed) + len(added)
             lines += _lines(removed) + _lines(added)
     return {"operations": len(patch.operations), "changed_lines": lines, "changed_bytes": changed}
@@ -186,16 +185,14 @@ def _trimmed(removed: bytes, added: bytes) -> tuple[bytes, bytes]:
     back = 0
     while back < shorter - front and removed[-1 - back] == added[-1 - back]:
         back += 1
-    return removed[front:len(removed) - back], added[front:len(added) - back]
+    return removed[front : len(removed) - back], added[front : len(added) - back]
 
 
 def _lines(data: bytes) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n")) if data else 0
 
 
-def _protection_findings(
-    path: str, before: bytes, after: bytes, edits: list[_Edit], protected: tuple[dict, ...]
-) -> list[Finding]:
+def _protection_findings(path: str, before: bytes, after: bytes, edits: list[_Edit], protected: tuple[dict, ...]) -> list[Finding]:
     findings = []
     for section in protected:
         if section["file"] != path:

@@ -19,7 +19,13 @@ from agent_eval.records.problems import InvalidInput
 
 
 def review(
-    directory: str, decision_digest: str, reviewer: str, *, approve: bool, note: str = "", waiver: str | None = None,
+    directory: str,
+    decision_digest: str,
+    reviewer: str,
+    *,
+    approve: bool,
+    note: str = "",
+    waiver: str | None = None,
     files: Files | None = None,
 ) -> Result:
     """Record a review of one decision. Refused for the author, the proposer, and a decision that is not the accepted one."""
@@ -34,8 +40,12 @@ def review(
             return refused(lineage, CONTRACT, "review", "refused", conclude(findings))
         state = "reviewed" if approve else "rejected"
         body = {
-            "proposal": decided.body["proposal"], "of": decision_digest, "approve": approve, "note": note,
-            "waiver": waiver, "state": state,
+            "proposal": decided.body["proposal"],
+            "of": decision_digest,
+            "approve": approve,
+            "note": note,
+            "waiver": waiver,
+            "state": state,
         }
         lineage.ledger.append("reviewed", reviewer, body)
         outcome = None if approve else refusal(Outcome.KEEP, "review", "the reviewer refused the candidate")
@@ -60,7 +70,10 @@ def promote(directory: str, actor: str, *, proposal: int | None = None, git: boo
             for path, content in incumbent(lineage).items()  # reading it proves the rollback target restorable
         }
         body = {
-            "proposal": number, "decision": reviewed.body["of"], "review": reviewed.digest, "git": git,
+            "proposal": number,
+            "decision": reviewed.body["of"],
+            "review": reviewed.digest,
+            "git": git,
             "rollback_target": {path: state.to_json() for path, state in live.expected(lineage.entries).items()},
         }
         return _change(lineage, "promoted", actor, body, targets, f"Promote proposal {number} of skill {lineage.config['skill']}")
@@ -85,22 +98,33 @@ def status(lineage: Lineage) -> dict[str, object]:
     """The lineage in one mapping: live state, every proposal with its state, looks spent, what cannot be exercised."""
     proposals = [
         {
-            "proposal": entry.body["proposal"], "state": state_of(lineage, entry.body["proposal"]), "author": entry.body["author"],
-            "required": entry.body["required"], "reasons": _reasons(lineage, entry),
-            "candidate_exposure": entry.body["candidate_exposure"], "base_exposure": entry.body["base_exposure"],
+            "proposal": entry.body["proposal"],
+            "state": state_of(lineage, entry.body["proposal"]),
+            "author": entry.body["author"],
+            "required": entry.body["required"],
+            "reasons": _reasons(lineage, entry),
+            "candidate_exposure": entry.body["candidate_exposure"],
+            "base_exposure": entry.body["base_exposure"],
             "decision_digest": _digest_of_decision(lineage, entry.body["proposal"]),
         }
         for entry in lineage.of_kind("proposed")
     ]
     looks = {e.body["proposal"] for e in lineage.of_kind("measured") if e.body["split"] == "select"}
     return {
-        "contract": CONTRACT, "lineage": lineage.opened.body["lineage"], "skill": lineage.config["skill"],
+        "contract": CONTRACT,
+        "lineage": lineage.opened.body["lineage"],
+        "skill": lineage.config["skill"],
         "live": {path: state.to_json() for path, state in live.expected(lineage.entries).items()},
         "live_drift": [str(problem) for problem in lineage.live_drift()],
         "frozen_drift": [str(problem) for problem in lineage.frozen_drift()],
-        "closed": bool(lineage.of_kind("broken")), "proposals": proposals, "splits": lineage.opened.body["splits"],
-        "looks": len(looks), "max_looks": lineage.config["rule"]["max_consultations"],
-        "conditions": lineage.config["frozen"], "cannot_exercise": lineage.config["cannot_exercise"], "head": lineage.ledger.head,
+        "closed": bool(lineage.of_kind("broken")),
+        "proposals": proposals,
+        "splits": lineage.opened.body["splits"],
+        "looks": len(looks),
+        "max_looks": lineage.config["rule"]["max_consultations"],
+        "conditions": lineage.config["frozen"],
+        "cannot_exercise": lineage.config["cannot_exercise"],
+        "head": lineage.ledger.head,
     }
 
 
@@ -130,7 +154,9 @@ def _promote_findings(lineage: Lineage, reviewed: Entry | None) -> list[Finding]
     proposed = newest(lineage.of_kind("proposed"), proposal=number)
     findings = []
     if decided.body["evidence_level"] == Level.DIRECTIONAL and not reviewed.body["waiver"]:
-        findings.append(Finding(Outcome.KEEP, "waiver_needed", "the gain is directional: the review must waive the exact bound, with a reason"))
+        findings.append(
+            Finding(Outcome.KEEP, "waiver_needed", "the gain is directional: the review must waive the exact bound, with a reason")
+        )
     if _base_moved(lineage, proposed):
         findings.append(Finding(Outcome.INVALID, "stale_base", "the incumbent changed since the candidate was measured"))
     return findings

@@ -63,7 +63,8 @@ def decide(question: Question, records: Mapping[str, Record]) -> Decision:
         findings += _activation_findings(question, records[Measurement.ACTIVATION])
     best = min(tests.values(), key=lambda test: (test.p_value, -len(test.wins)))
     decision = conclude(
-        findings, best,
+        findings,
+        best,
         tests={kind: test.to_json() for kind, test in tests.items()},
         per_skill={kind: _per_skill(question, table) for kind, table in tables.items()},
         counts={kind: _counts(question, records[kind]) for kind in question.required},
@@ -82,9 +83,7 @@ def _missing(question: Question, records: Mapping[str, Record]) -> list[Finding]
 
 
 def _tables(question: Question, record: Record) -> _Tables:
-    return _Tables(
-        _table(question, record, "incumbent", lenient=True), _table(question, record, "candidate", lenient=False)
-    )
+    return _Tables(_table(question, record, "incumbent", lenient=True), _table(question, record, "candidate", lenient=False))
 
 
 def _table(question: Question, record: Record, arm: str, *, lenient: bool) -> dict[str, bool]:
@@ -105,7 +104,8 @@ def _primary_findings(question: Question, tests: Mapping[str, PairedTest]) -> li
         each = {kind: [f for f in found if f.code == "worse"] for kind, found in each.items()}
     return [
         Finding(finding.outcome, finding.code, f"{kind}: {finding.detail}", finding.items)
-        for kind, found in each.items() for finding in found
+        for kind, found in each.items()
+        for finding in found
     ]
 
 
@@ -127,7 +127,11 @@ def _control_findings(question: Question, records: Mapping[str, Record]) -> list
             findings.append(Finding(Outcome.ABSTAIN, "negative_control_effect", detail, (*gained, *lost)))
     with_skill, without = (sum(table[item] for item in own) for table in (candidate, control))
     if with_skill < without:
-        findings.append(Finding(Outcome.KEEP, "worse_than_no_skill", f"{with_skill} of {len(own)} tasks with the candidate, {without} without any skill"))
+        findings.append(
+            Finding(
+                Outcome.KEEP, "worse_than_no_skill", f"{with_skill} of {len(own)} tasks with the candidate, {without} without any skill"
+            )
+        )
     return findings
 
 
@@ -144,7 +148,9 @@ def _veto_findings(question: Question, kind: str, tables: _Tables, *, primary: b
         lost = sum(item in losses for item in rows)
         bound = clopper_pearson_upper_one_sided(lost, len(rows), 0.95)
         if bound > question.rule["loss_margin"]:
-            detail = f"{kind}: {skill} lost {lost} of {len(rows)} tasks, 95 % upper bound {bound:.3f} is above {question.rule['loss_margin']}"
+            detail = (
+                f"{kind}: {skill} lost {lost} of {len(rows)} tasks, 95 % upper bound {bound:.3f} is above {question.rule['loss_margin']}"
+            )
             findings.append(Finding(Outcome.KEEP, "loss_margin", detail, (skill,)))
     return findings
 
@@ -176,11 +182,19 @@ def _per_skill(question: Question, tables: _Tables) -> list[dict[str, Any]]:
         both = sum(tables.incumbent[i] and tables.candidate[i] for i in items)
         neither = len(items) - both - wins - losses
         interval = newcombe_diff_paired(both, wins, losses, neither, 0.95)
-        rows.append({
-            "skill": skill, "n": len(items), "incumbent": both + losses, "candidate": both + wins, "wins": wins,
-            "losses": losses, "difference": (wins - losses) / len(items), "interval_95": [float(b) for b in interval],
-            "p_value": sign_test_one_sided(wins, losses),
-        })
+        rows.append(
+            {
+                "skill": skill,
+                "n": len(items),
+                "incumbent": both + losses,
+                "candidate": both + wins,
+                "wins": wins,
+                "losses": losses,
+                "difference": (wins - losses) / len(items),
+                "interval_95": [float(b) for b in interval],
+                "p_value": sign_test_one_sided(wins, losses),
+            }
+        )
     for row, adjusted in zip(rows, holm([row["p_value"] for row in rows])):
         row["p_holm"] = adjusted
     return rows
@@ -202,7 +216,8 @@ def _extra(question: Question, kind: Measurement, arm: Arm) -> dict[str, int]:
         answered = [(tasks[t], c["chosen"]) for (t, _), c in arm.cells.items() if c["status"] == "ok"]
         own = [(task, chosen) for task, chosen in answered if task.skill == question.skill]
         return {
-            "right": sum(chosen == task.skill for task, chosen in answered), "own_answered": len(own),
+            "right": sum(chosen == task.skill for task, chosen in answered),
+            "own_answered": len(own),
             "own_right": sum(chosen == task.skill for task, chosen in own),
             "false_activations": sum(c == question.skill for t, c in answered if t.skill != question.skill),
         }

@@ -266,11 +266,30 @@ def _matches(spec: Mapping[str, object], call: Mapping[str, object]) -> bool:
 
 
 def came_from(call: Mapping[str, object], program: str) -> bool:
-    """Whether the peer's own command line names ``program``; true when the system does not tell the peer."""
+    """Whether the peer's own command line runs ``program``; true when the system does not tell the peer."""
+    if call.get("peer_program") == "other":
+        return False
     argv = call.get("peer_argv")
-    if argv is None:
-        return True
-    return any(argument == program or argument.endswith("/" + program) for argument in argv)
+    return argv is None or any(is_named(argument, program) for argument in programs_of(argv))
+
+
+def is_named(argument: str, program: str) -> bool:
+    """Whether ``argument`` names ``program``, relative to the workspace or by a longer path."""
+    return argument.removeprefix("./") == program or argument.endswith("/" + program)
+
+
+def programs_of(argv: list[str]) -> list[str]:
+    """What a command line runs: its first word, and the script that an interpreter is given (never what follows ``-c`` or ``-m``)."""
+    found = list(argv[:1])
+    words = iter(argv[1:])
+    for word in words:
+        if word in ("-c", "-m", "-e"):
+            break
+        if word in ("-X", "-W"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return [*found, word]
+    return found
 
 
 @register

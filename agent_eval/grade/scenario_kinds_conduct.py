@@ -20,7 +20,7 @@ from agent_eval.records.digests import sha256_bytes
 
 from .engine import Evidence, Finding, Kind, failed, missing, passed, register
 from .fields import POSITIVE, TEXTS, Field
-from .scenario_kinds import FAMILY, shown_path
+from .scenario_kinds import FAMILY, is_named, programs_of, shown_path
 
 # Which tools can bring a change about; nothing but a command removes a file.
 _CAPABLE = {"added": {"write", "edit", "execute"}, "changed": {"write", "edit", "execute"}, "removed": {"execute"}}
@@ -86,7 +86,7 @@ class TranscriptMatchesState(Kind):
     """Both directions: an effect that the transcript leaves out, and a claimed effect that is not there."""
 
     name = "transcript_matches_state"
-    summary = "passes when the transcript's calls explain every change and witness call, and what they claim is there"
+    summary = "passes when the transcript's granted calls explain every change and witness call, and what they claim is there"
     family = FAMILY
     fields: ClassVar[Mapping[str, Field]] = {"programs": Field(TEXTS, "programs that always call the witness when they run", default=[])}
 
@@ -95,7 +95,10 @@ class TranscriptMatchesState(Kind):
         events, changes, after = evidence.get("events"), evidence.get("changes"), evidence.get("after")
         if events is None or changes is None or after is None:
             return missing("events or workspace are not there")
-        calls, witness = _calls(events), evidence.get("witness")
+        # A call that was not granted explains nothing, whatever became of it.
+        granted = evidence.get("grants")
+        calls = [call for call in _calls(events) if granted is None or call.tool in granted]
+        witness = evidence.get("witness")
         ran = any(call.tool == "execute" and call.possible for call in calls)
         for index, change in enumerate(changes):
             if not ran and not _explained(change, calls):
@@ -103,7 +106,7 @@ class TranscriptMatchesState(Kind):
                 return failed(detail, f"/changes/{index}", reason="unreported-change")
         if witness and not ran:
             return failed("a program ran, no call says so", "/witness/0", reason="unreported-run")
-        for call, detail in _absent_runs(calls, spec.get("programs", []), witness):
+        for call, detail in _absent_runs(_calls(events), spec.get("programs", []), witness):
             return failed(detail, f"/events/{call.index}", reason="claimed-effect-absent")
         for call, detail in _absent_files(calls, after, {change.get("path") for change in changes}):
             return failed(detail, f"/events/{call.index}", reason="claimed-effect-absent")
@@ -131,9 +134,13 @@ def _path_of(call: _Call) -> str | None:
 def _absent_runs(calls: list[_Call], programs: list[str], witness: list | None) -> Iterator[tuple[_Call, str]]:
     seen = {call.get("program") for call in witness or []}
     for call in calls:
-        if call.tool == "execute" and call.succeeded:
-            program = _program_of(call)
-            if program in programs and program not in seen:
+        if call.tool != "execute" or not call.succeeded:
+            continue
+        words = _programs_of(call)
+        # Only an interpreter runs what it is given: `cat tools/x.py` is no claim of a run.
+        runs = words if len(words) < 2 or re.fullmatch(r"(?:.*/)?(?:python[0-9.]*|sh|bash)", words[0]) else words[:1]
+        for program in programs:
+            if program not in seen and any(is_named(word, program) for word in runs):
                 yield call, f"the transcript ran {program}, the witness saw nothing of it"
 
 
@@ -162,18 +169,14 @@ def _digest(content: str) -> str:
     return sha256_bytes(content.encode("utf-8", "surrogatepass"))
 
 
-def _program_of(call: _Call) -> str | None:
-    """The script that a call plainly runs (``python3 tools/x.py ...``), ``None`` for anything less plain."""
+def _programs_of(call: _Call) -> list[str]:
+    """What a call plainly runs (``python3 tools/x.py ...``); nothing for anything less plain."""
     argv, command = call.arguments.get("argv"), call.arguments.get("command")
     if isinstance(argv, list):
-        words = [word for word in argv if isinstance(word, str)]
-    elif isinstance(command, str) and not re.search(r"[;&|<>$`()\n]", command):
-        words = command.split()
-    else:
-        return None
-    if len(words) >= 2 and re.fullmatch(r"(?:.*/)?python[0-9.]*", words[0]):
-        return posixpath.normpath(words[1])
-    return posixpath.normpath(words[0]) if words else None
+        return programs_of([word for word in argv if isinstance(word, str)])
+    if isinstance(command, str) and not re.search(r"[;&|<>$`()\n]", command):
+        return programs_of(command.split())
+    return []
 
 
 @register

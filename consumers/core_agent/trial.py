@@ -69,13 +69,17 @@ def run_trial(trial: TrialContext, material: RunMaterial) -> Generator[Command, 
         return (yield from _conduct(trial, material, case, material.drawing(trial, ""), None))
     with _socket_folder(trial.scratch) as folder:
         drawing = material.drawing(trial, os.path.join(folder.path, "witness"))
-        witness = Witness(drawing.witness_path, realise(case, drawing).witness_rules)
+        witness = Witness(drawing.witness_path, realise(case, drawing).witness_rules, _workspace_of(trial))
         try:
             trial.services.add(witness.fileno(), witness.serve)
             return (yield from _conduct(trial, material, case, drawing, witness))
         finally:
             trial.services.remove(witness.fileno())
             witness.close()
+
+
+def _workspace_of(trial: TrialContext) -> str:
+    return os.path.join(trial.scratch.path, "workspace")
 
 
 def _socket_folder(scratch: Scratch) -> Scratch:
@@ -89,7 +93,7 @@ def _conduct(
     trial: TrialContext, material: RunMaterial, case: Mapping[str, object], drawing: Trial, witness: Witness | None
 ) -> Generator[Command, Outcome, TrialResult]:
     realised = realise(case, drawing)
-    root = os.path.join(trial.scratch.path, "workspace")
+    root = _workspace_of(trial)
     lay_out(realised.files, root)
     before = workspace.snapshot(root)
     trial.folder.write(BEFORE_FILE, strict_json.canonical(before.to_json()) + b"\n")

@@ -29,15 +29,17 @@ class Witness:
     """One trial's witness. ``path`` is the socket; ``fileno`` becomes readable when :meth:`serve` has work.
 
     ``calls`` are the recorded calls in order, plain JSON: ``at``, ``program``, ``args``, ``reply`` (the name of the rule
-    that answered, ``None`` for none), ``peer_pid``, ``peer_uid``, ``peer_argv`` (``None`` where the system does not
+    that answered, ``None`` for none), ``peer_pid``, ``peer_uid``, ``peer_argv`` and ``peer_program`` (``given``: the peer runs the
+    workspace's own file of that name, ``other``: another file of that name; each ``None`` where the system does not
     tell), and ``problem`` with ``sent`` for bytes that are no call. ``unrecorded`` counts those beyond the first 200.
     """
 
-    def __init__(self, path: str, rules: list) -> None:
+    def __init__(self, path: str, rules: list, workspace: str) -> None:
         self.path = path
         self.calls: list[dict[str, object]] = []
         self.unrecorded = 0
         self._rules = rules
+        self._workspace = workspace
         self._received: dict[socket.socket, bytes] = {}
         self._selector = selectors.DefaultSelector()
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -102,7 +104,7 @@ class Witness:
     def _answer(self, connection: socket.socket, line: bytes) -> None:
         call, reply = self._look_up(line)
         if len(self.calls) < MAX_RECORDED_CALLS:
-            self.calls.append({"at": clock.now_at(), **call, **_peer(connection)})
+            self.calls.append({"at": clock.now_at(), **call, **_peer(connection, self._workspace, call["program"])})
         else:
             self.unrecorded += 1
         try:
@@ -134,12 +136,28 @@ class Witness:
         connection.close()
 
 
-def _peer(connection: socket.socket) -> dict[str, object]:
+def _peer(connection: socket.socket, workspace: str, program: object) -> dict[str, object]:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return {"peer_pid": None, "peer_uid": None, "peer_argv": None}
+        return {"peer_pid": None, "peer_uid": None, "peer_argv": None, "peer_program": None}
     pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
-    return {"peer_pid": pid, "peer_uid": uid, "peer_argv": _argv_of(pid)}
+    argv = _argv_of(pid)
+    return {"peer_pid": pid, "peer_uid": uid, "peer_argv": argv, "peer_program": _which_program(pid, argv or [], workspace, program)}
+
+
+def _which_program(pid: int, argv: list[str], workspace: str, program: object) -> str | None:
+    """Whether the peer runs the workspace's own ``program`` or a file of the same name elsewhere."""
+    if not isinstance(program, str):
+        return None
+    for argument in argv:
+        if os.path.basename(argument) == os.path.basename(program):
+            try:
+                path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), argument)
+                return "given" if os.path.samefile(path, os.path.join(workspace, program)) else "other"
+            except (OSError, ValueError):
+                # In a sandbox of its own the paths are others: then the command line has to do.
+                return None
+    return None
 
 
 def _argv_of(pid: int) -> list[str] | None:

@@ -146,7 +146,11 @@ def test_witness_called() -> None:
     assert reason(spec, {"witness": [call("tools/x.py", "b")]}) == "not-run"
     assert reason(spec, {"witness": [call("tools/x.py", "a", reply="failed")]}) == "not-run"
     assert reason(spec, {"witness": [call("tools/x.py", "a", argv=["python3", "-c", "..."])]}) == "witness-call-forged"
-    assert reason(spec, {"witness": [call("tools/x.py", "a", argv=["mytools/x.py.bak"])]}) == "witness-call-forged"
+    for argv in (["mytools/x.py.bak"], ["python3", "-c", "...", "tools/x.py"], ["python3", "-m", "x", "tools/x.py"], ["agent", "run", "tools/x.py"]):
+        assert reason(spec, {"witness": [call("tools/x.py", "a", argv=argv)]}) == "witness-call-forged"
+    for argv in (["./tools/x.py", "a"], ["python3", "-X", "dev", "-B", "./tools/x.py", "a"], ["sh", "/w/tools/x.py"]):
+        assert reason(spec, {"witness": [call("tools/x.py", "a", argv=argv)]}) == "pass"
+    assert reason(spec, {"witness": [{**call("tools/x.py", "a"), "peer_program": "other"}]}) == "witness-call-forged"
     assert reason(spec, {"witness": []}) == "not-run"
     assert reason(spec, {}) == "evidence_hidden"
     assert reason({**spec, "most": 1}, {"witness": [call("tools/x.py", "a")] * 2}) == "run-too-often"

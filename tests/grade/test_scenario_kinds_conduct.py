@@ -111,6 +111,12 @@ def test_transcript_against_files(items: tuple[dict, ...], changes: list[dict], 
     assert reason(MATCHES, events=events(*items), changes=changes, witness=[]) == wanted
 
 
+def test_a_call_without_a_grant_explains_nothing() -> None:
+    pending = events(called("1", "execute", argv=["sh", "-c", "make a"]))
+    assert reason(MATCHES, events=pending, changes=[added("a")], grants=["execute"]) == "pass"
+    assert reason(MATCHES, events=pending, changes=[added("a")], grants=["read", "write"]) == "unreported-change"
+
+
 def test_an_edit_that_changed_nothing_was_none() -> None:
     items = (called("1", "edit", path="a", old="1", new="2"), answered("1"))
     back = (called("2", "edit", path="a", old="2", new="1"), answered("2"))

@@ -22,7 +22,7 @@ RULES = [
 
 @pytest.fixture
 def witness(tmp_path: pathlib.Path) -> Iterator[Witness]:
-    made = Witness(str(tmp_path / "w"), RULES)
+    made = Witness(str(tmp_path / "w"), RULES, str(tmp_path / "workspace"))
     yield made
     made.close()
 
@@ -66,6 +66,38 @@ def test_the_peer_is_recorded(witness: Witness) -> None:
     assert call["peer_uid"] == os.getuid()
     assert call["peer_argv"][1:3] == ["-c", program]
     assert call["at"].endswith("Z")
+
+
+CLIENT = (
+    "import json, socket, sys\n"
+    "s = socket.socket(socket.AF_UNIX)\n"
+    "s.connect(sys.argv[1])\n"
+    "s.sendall(json.dumps({'program': 'tools/x.py', 'args': ['a']}).encode() + b'\\n')\n"
+    "s.recv(99)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["workspace/tools/x.py"], "given"),
+        (["./workspace/../workspace/tools/x.py"], "given"),
+        (["{root}/workspace/tools/x.py"], "given"),
+        (["{root}/elsewhere/tools/x.py"], "other"),
+        (["-c", CLIENT], None),
+    ],
+)
+def test_which_file_the_peer_runs(witness: Witness, tmp_path: pathlib.Path, words: list[str], wanted: str | None) -> None:
+    for folder in ("workspace", "elsewhere"):
+        (tmp_path / folder / "tools").mkdir(parents=True)
+        (tmp_path / folder / "tools" / "x.py").write_text(CLIENT)
+    argv = [sys.executable, *[word.format(root=tmp_path) if word != CLIENT else word for word in words], witness.path]
+    peer = subprocess.Popen(argv, cwd=tmp_path)
+    while not witness.calls:
+        assert peer.poll() is None
+        witness.serve()
+    peer.wait()
+    assert witness.calls[0]["peer_program"] == wanted
 
 
 @pytest.mark.parametrize(
@@ -112,7 +144,7 @@ def test_a_peer_that_hangs_up_is_recorded_all_the_same(witness: Witness) -> None
 
 
 def test_closing_survives_a_removed_socket(tmp_path: pathlib.Path) -> None:
-    witness = Witness(str(tmp_path / "gone"), RULES)
+    witness = Witness(str(tmp_path / "gone"), RULES, str(tmp_path))
     os.unlink(witness.path)
     witness.close()
     assert witness.calls == []

@@ -95,6 +95,11 @@ def planned_cases(scenarios: dict[str, Scenario], wanted: dict[str, set[int]], s
     return tuple(cases)
 
 
+def listing() -> list[tuple[str, str]]:
+    """The scenarios of the baseline: name and what each decides."""
+    return [(name, str(load_scenario(os.path.join(FOLDER, name)).data["scope"])) for name in BASELINE]
+
+
 def find_case(name: str, variant: int, seed: int) -> dict[str, object] | None:
     """Today's case of a shipped scenario, ``None`` when there is none of that name."""
     folder = os.path.join(FOLDER, name)

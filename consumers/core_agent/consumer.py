@@ -117,7 +117,7 @@ class CoreAgent:
             from .adapter import load
 
             return [(row["name"], row["line"]) for row in load.listing()]
-        return []
+        return catalog.listing()
 
     def run_trial(self, trial_context: TrialContext) -> Generator[Command, Outcome, TrialResult]:
         """One trial of the agent."""

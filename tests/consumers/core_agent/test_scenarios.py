@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import pathlib
 import shutil
@@ -9,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from consumers.core_agent.catalog import BASELINE, FOLDER
-from consumers.core_agent.proof import try_solution
+from agent_eval import InvalidInput
+from consumers.core_agent.catalog import BASELINE, FOLDER, choose
+from consumers.core_agent.proof import prove, try_solution
 from consumers.core_agent.realise import Trial, lay_out, realise
 from consumers.core_agent.scenario import load_scenario
 from tests.consumers.core_agent.runs import REFERENCE, Evidence, judged_again, without_grader
@@ -125,18 +127,28 @@ def test_a_users_own_scenario_is_run(run_agent: Callable[..., Evidence], write_p
         ({"canary": "short"}, ["canary"]),
     ],
 )
-def test_an_unproven_or_wrong_scenario_is_refused(run_py: Callable, tmp_path: pathlib.Path, changes: dict, words: list[str]) -> None:
-    done = run_py("core-agent", "--binary", REFERENCE, "--scenario", own(tmp_path, **changes))
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    for word in words:
-        assert word in done.stderr
+def test_an_unproven_or_wrong_scenario_is_refused(tmp_path: pathlib.Path, changes: dict, words: list[str]) -> None:
+    args = argparse.Namespace(baseline=False, case=[], scenario=[str(own(tmp_path, **changes))], variants=1)
+    scenarios, _, problems = choose(args)
+    if not problems:
+        with pytest.raises(InvalidInput) as caught:
+            prove(scenarios.values())
+        problems = caught.value.problems
+    text = "\n".join(str(problem) for problem in problems)
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_refusal_runs_nothing(run_py: Callable, tmp_path: pathlib.Path) -> None:
+    folder = own(tmp_path, solution={"calls": [], "status": "completed", "answer": ""})
+    done = run_py("core-agent", "--binary", REFERENCE, "--scenario", folder)
+    assert done.returncode == 2
     assert all(line.startswith("error: ") for line in done.stderr.strip().splitlines())
     assert not (tmp_path / "target").exists()
 
 
-def test_a_folder_that_is_no_scenario(run_py: Callable, tmp_path: pathlib.Path) -> None:
-    done = run_py("core-agent", "--binary", REFERENCE, "--scenario", tmp_path)
-    assert done.returncode == 2 and "scenario.json" in done.stderr
+def test_a_folder_that_is_no_scenario(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(InvalidInput, match=r"scenario\.json"):
+        load_scenario(str(tmp_path))
     (tmp_path / "scenario.json").write_text('{"format": 1, "format": 2}')
-    done = run_py("core-agent", "--binary", REFERENCE, "--scenario", tmp_path)
-    assert done.returncode == 2 and "duplicate key" in done.stderr
+    with pytest.raises(InvalidInput, match="duplicate key"):
+        load_scenario(str(tmp_path))

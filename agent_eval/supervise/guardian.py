@@ -26,7 +26,7 @@ from agent_eval.supervise.watch import Host, Wish, supervise
 
 CONTAINED = "subreaper"
 GROUP_ONLY = "group"
-_SWEEP_AT_END_S = 0.5
+_SWEEP_AT_END_S = 5.0  # nobody waits for it: who died too slowly for the outcome is still buried
 # The faults that Python code can only get by being broken keep their default action.
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 _DEFAULT = {signal.SIGCHLD, signal.SIGCONT, *_FAULTS}

@@ -26,8 +26,8 @@ from agent_eval.supervise.process import children_are_ours
 from agent_eval.supervise.report_file import ReportSpot
 from agent_eval.supervise.watch import status_fields
 
-OUTER_MARGIN_S = 0.8  # beyond timeout and grace; a guardian that is well needs at most 0.65 of it
-RECOVERY_BOUND_S = 0.15  # for our own sweep after that: together below the promised second
+OUTER_MARGIN_S = 0.85  # beyond timeout and grace; a guardian that is well needs at most 0.75 of it
+RECOVERY_BOUND_S = 0.12  # for our own sweep after that: together below the promised second
 _IDLE_END_S = 0.5
 
 _live_guardians: set[int] = set()  # of all slots of this process: never strangers, never orphans
@@ -51,7 +51,7 @@ class Slot:
         self._reader = wire.FrameReader(-1)
         self._command: Command | None = None
         self._refusal: StartError | None = None
-        self._strays: set[int] = set()  # could not be ended in their trial; they come to us when their guardian goes
+        self._strays: set[int] = set()  # not ended in their trial, and the guardian that was left with them
         self._started = self._deadline = self._started_boot = 0.0
         self._started_at = ""
         self.fault: str | None = None
@@ -70,6 +70,8 @@ class Slot:
         """Send ``command`` off and return at once. Nothing is raised for what cannot be started: :meth:`collect` tells."""
         if self._command is not None:
             raise RuntimeError("this slot is running a command")
+        if self._strays:
+            self._bury_strays()
         self._command = command
         self._refusal = None
         self._started = now = time.monotonic()
@@ -107,8 +109,9 @@ class Slot:
             return self._lost(command)
         outcome = Outcome.from_json({**value, "started_at": self._started_at})
         if outcome.tree.unreaped:
-            self._strays.update(process.pid for process in outcome.tree.unreaped)
-            self._retire(at_once=True)  # its next trial must not meet them
+            # Its next trial must not meet them. Without a harness it goes on burying them for a while.
+            self._strays.update((self._guardian, *(process.pid for process in outcome.tree.unreaped)))
+            self._hang_up()
         return outcome
 
     def stop(self) -> None:
@@ -131,7 +134,10 @@ class Slot:
             self.kill()
             self.collect()
         self._retire()
-        self._strays = {pid for pid in self._strays if not has_been_reaped(pid)}
+        self._bury_strays()
+        for guardian in self._strays & _live_guardians:
+            end_child(guardian, time.monotonic() + _IDLE_END_S)
+            _live_guardians.discard(guardian)
 
     def __enter__(self) -> Slot:
         return self
@@ -199,7 +205,7 @@ class Slot:
         """The guardian is dead or does not answer: sweep ourselves, and save what it had written down."""
         learned = time.monotonic()
         recovered = self._recover(learned + RECOVERY_BOUND_S)
-        self._retire(at_once=True)
+        self._retire()
         stdout, stderr = _written(command.stdout_path), _written(command.stderr_path)
         room_bytes = max(0, command.max_output_bytes - stdout.kept_bytes - stderr.kept_bytes)
         return Outcome(
@@ -237,20 +243,30 @@ class Slot:
         finally:
             spot.close()
 
-    def _retire(self, *, at_once: bool = False) -> None:
-        """Let the guardian go: it ends by itself at the end of its pipe, unless it is ended."""
+    def _retire(self) -> None:
+        """Let the guardian go: it ends by itself at the end of its pipe, unless it has to be ended."""
+        guardian = self._guardian
+        self._hang_up()
+        if not guardian:
+            return
+        until = time.monotonic() + _IDLE_END_S
+        while not has_been_reaped(guardian) and time.monotonic() < until:
+            time.sleep(0.001)
+        end_child(guardian, until)
+        _live_guardians.discard(guardian)
+
+    def _hang_up(self) -> None:
         for fd in (self._control, self._result):
             if fd >= 0:
                 os.close(fd)
         self._control = self._result = -1
-        if not self._guardian:
-            return
-        until = time.monotonic() + _IDLE_END_S
-        while not at_once and not has_been_reaped(self._guardian) and time.monotonic() < until:
-            time.sleep(0.001)
-        end_child(self._guardian, until)
-        _live_guardians.discard(self._guardian)
         self._guardian = 0
+
+    def _bury_strays(self) -> None:
+        for pid in tuple(self._strays):
+            if has_been_reaped(pid) and linux.facts_of(pid) is None:
+                self._strays.discard(pid)
+                _live_guardians.discard(pid)
 
 
 def _written(path: str | None) -> StreamRecord:

@@ -29,7 +29,7 @@ from agent_eval.supervise.sweep import Census, ChildList, Swept, kill_group, swe
 
 DRAIN_WINDOW_S = 0.1  # after the leader's exit; absolute
 KILL_LANDS_S = 0.35  # a leader that outlives SIGKILL this long sleeps uninterruptibly
-SWEEP_BOUND_S = 0.2  # for the rest of the tree; the three together stay below the harness's own deadline
+SWEEP_BOUND_S = 0.65  # after SIGKILL, or after an end without it, for the whole tree: a busy machine buries slowly
 _RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
@@ -151,6 +151,7 @@ class _Trial:
         host.publish_leader(self._leader)
         self._phase = _Phase.RUNNING
         self._deadline = self._started + command.timeout_s
+        self._killed_at: float | None = None
         self._stop_reason: StopReason | None = None
         self._steps: list[StopStep] = []
 
@@ -240,7 +241,8 @@ class _Trial:
         self._stop_reason = self._stop_reason or reason
         self._send(signal.SIGKILL)
         self._phase = _Phase.KILLED
-        self._deadline = time.monotonic() + KILL_LANDS_S
+        self._killed_at = time.monotonic()
+        self._deadline = self._killed_at + KILL_LANDS_S
 
     def _send(self, number: signal.Signals) -> None:
         kill_group(self._leader, number)
@@ -261,7 +263,7 @@ class _Trial:
                 _, status, usage = os.wait4(self._leader, 0)
             except ChildProcessError:  # somebody reaped it: the status is lost, not 0
                 status = None
-        swept = sweep(self._host.children, learned + SWEEP_BOUND_S)
+        swept = sweep(self._host.children, (self._killed_at or learned) + SWEEP_BOUND_S)
         self._capture.drain(learned + DRAIN_WINDOW_S)
         if self._capture.overflowed and self._stop_reason is None:
             self._stop_reason = StopReason.OUTPUT_LIMIT

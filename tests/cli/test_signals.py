@@ -75,6 +75,15 @@ class Run:
         return json.loads((self.evidence / "trials" / "case" / f"{number:03d}" / "trial.json").read_text())
 
 
+@pytest.fixture(autouse=True)
+def _signals_as_in_a_terminal() -> Iterator[None]:
+    """A shell's background job ignores SIGINT, and what is ignored here would stay so in the run."""
+    before = [(number, signal.signal(number, lambda *_: None)) for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def start(tmp_path: pathlib.Path) -> Iterator[Callable[..., Run]]:
     made: list[Run] = []

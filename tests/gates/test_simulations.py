@@ -62,7 +62,7 @@ def test_the_whole_acceptor_rule_holds_alpha_at_the_strictest_null() -> None:
     draw = random.Random(3)
     items = tuple(config.Item(f"i{n}", f"t{n}", n % 2, "panel", False) for n in range(40))
     rule = {"alpha": ALPHA, "evidence": "established", "min_per_class": 5, "min_discordant": 0, "delta": 40}  # the vetoes switched off
-    runs, false = 150, 0
+    runs, false = 100, 0
     for _ in range(runs):
         for look in range(1, 7):
             question = verdict.Question(items, 1, "all-pass", rule, look, 2)

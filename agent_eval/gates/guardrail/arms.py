@@ -56,8 +56,8 @@ def record_arm(lineage: Lineage, name: str, run: ArmRun, of: str) -> Entry:
             kept.add(captured[part])
         cells.append({**cell.to_json(), "outcomes": evidence.outcomes, "captured": captured})
     blobs = {
-        "cells": lineage.ledger.blobs.put(strict_json.pretty(cells)),
-        "captured": lineage.ledger.blobs.put(strict_json.pretty(sorted(kept))),
+        "cells": lineage.ledger.blobs.put(strict_json.canonical(cells)),
+        "captured": lineage.ledger.blobs.put(strict_json.canonical(sorted(kept))),
     }
     lineage.ledger.blobs.sync_names()
     body = {

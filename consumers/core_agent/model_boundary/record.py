@@ -96,7 +96,7 @@ class ReplyReader:
             self.collected.ended = True
             return
         event = _object(data)
-        if event is not None:
+        if isinstance(event, dict):
             self._api.read_event(self.collected, event)
 
     def finish(self) -> Reply:

@@ -16,8 +16,26 @@ MIN_SECRET_BYTES = 6
 #: A key that is longer than this, without a character that ends it, is cut in two.
 MAX_HELD_BYTES = 64 << 10
 
+#: Where a match of each pattern can begin. Looking for these is a hundred times faster than the patterns themselves.
+_BEGINNINGS: dict[str, tuple[bytes, ...]] = {
+    "anthropic-key": (b"sk-ant-",),
+    "openai-key": (b"sk-",),
+    "github-token": (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+    "gitlab-token": (b"glpat-",),
+    "slack-token": (b"xox",),
+    "aws-access-key-id": (b"AKIA", b"ASIA"),
+    "google-api-key": (b"AIza",),
+    "huggingface-token": (b"hf_",),
+    "npm-token": (b"npm_",),
+    "pypi-token": (b"pypi-",),
+    "stripe-key": (b"sk_live_", b"sk_test_", b"rk_live_", b"rk_test_"),
+    "json-web-token": (b"eyJ",),
+}
+#: Patterns that begin with no fixed text, in a form that does.
+_ANCHORED = {"url-password": re.compile(rb"://[^\s/:@'\"]{1,64}:[^\s/@'\"]{6,128}@")}
+_NEEDED = {"url-password": b"@", "bearer-header": b"earer", "private-key": b"PRIVATE KEY"}
+
 _PRIVATE_KEY = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.*?(?:-----END (?:[A-Z]+ )?PRIVATE KEY-----|\Z)", re.DOTALL)
-_KEY_START = b"PRIVATE KEY-----"
 #: Characters that no key goes across. The space is not one of them: "authorization: bearer KEY" is one match.
 _ENDS = re.compile(rb"[\n\"'`,;{}()<>|]")
 
@@ -54,9 +72,27 @@ class Redactor:
         if b"PRIVATE KEY" in data:
             data = _PRIVATE_KEY.sub(lambda _: self._mark("private-key"), data)
         for pattern in credentials.PATTERNS:
-            name = pattern.name
-            data = pattern.expression.sub(lambda _, name=name: self._mark(name), data)
+            if pattern.name in _BEGINNINGS:
+                for beginning in _BEGINNINGS[pattern.name]:
+                    data = self._replace_at(data, beginning, pattern.name, pattern.expression)
+            elif _NEEDED.get(pattern.name, b"") in data:
+                expression = _ANCHORED.get(pattern.name, pattern.expression)
+                data = expression.sub(lambda _, name=pattern.name: self._mark(name), data)
         return data
+
+    def _replace_at(self, data: bytes, beginning: bytes, name: str, expression: re.Pattern[bytes]) -> bytes:
+        """``data`` with every match that begins with ``beginning`` replaced."""
+        place = data.find(beginning)
+        if place < 0:
+            return data
+        parts, done = [], 0
+        while place >= 0:
+            match = expression.match(data, place)
+            if match is not None:
+                parts += [data[done:place], self._mark(name)]
+                done = match.end()
+            place = data.find(beginning, max(done, place + 1))
+        return b"".join([*parts, data[done:]])
 
     def before_value(self, data: bytes, cut: int) -> int:
         """``cut``, or the start of the exact value that it would go through."""
@@ -95,14 +131,15 @@ class Stream:
         limit = len(data) - self._redactor.reach
         if limit <= 0:
             return 0
-        opened = data.rfind(b"-----BEGIN")
-        if opened >= 0 and b"-----END" not in data[opened:] and len(data) - opened < MAX_HELD_BYTES:
-            limit = min(limit, opened)
         cut = 0
         for match in _ENDS.finditer(data, max(0, limit - 4096), max(0, limit)):
             cut = match.end()
         if not cut and len(data) > MAX_HELD_BYTES:
             cut = limit
+        # A private key has line ends in it: not between its first line and its last.
+        opened = data.rfind(b"-----BEGIN", 0, cut)
+        if opened >= 0 and data.find(b"-----END", opened, cut) < 0 and len(data) - opened < MAX_HELD_BYTES:
+            cut = opened
         return self._redactor.before_value(data, cut)
 
     def finish(self) -> bytes:

@@ -127,6 +127,7 @@ class Exchange:
         self.budget = budget
         self.line, self.route = session.line(head, path, query)
         self.keep_alive = head.get("connection").lower() != "close"
+        self._unkept: bytes | None = None
         self._answer: BodyFile | None = None
         self._reply: ReplyReader | None = None
 
@@ -187,22 +188,40 @@ class Exchange:
 
     async def _with_body(self) -> None:
         """Read the body as far as it is to be parsed; a longer one is passed through or refused."""
-        stored = self.session.record.body(f"request-{self.line.number}")
         body = bytearray()
         pieces = wire.body_pieces(self.reader, self.head)
+        async for piece in pieces:
+            body += piece
+            if len(body) > MAX_PARSED_BYTES:
+                await self._large(bytes(body), pieces)
+                return
+        self._unkept = bytes(body)
         try:
-            async for piece in pieces:
-                stored.add(piece)
-                body += piece
-                if len(body) > MAX_PARSED_BYTES:
-                    await self._large(bytes(body), pieces, stored)
-                    return
+            await self._answer_for(self._unkept)
+        finally:
+            self._keep_request()
+
+    def _keep_request(self) -> None:
+        """Parse and store the request's body, once; as late as can be, so that nobody waits for it."""
+        body, self._unkept = self._unkept, None
+        if body is None:
+            return
+        if self.line.conversation is None:
+            self.line.conversation = self._parse(body)
+        stored = self.session.record.body(f"request-{self.line.number}")
+        stored.add(body)
+        self.line.request = stored.finish()
+
+    async def _large(self, first: bytes, pieces: object) -> None:
+        session = self.session
+        stored = session.record.body(f"request-{self.line.number}")
+        stored.add(first)
+        try:
+            await self._pass_large(first, pieces, stored)
         finally:
             self.line.request = stored.finish()
-        self.line.conversation = self._parse(bytes(body))
-        await self._answer_for(bytes(body))
 
-    async def _large(self, first: bytes, pieces: object, stored: BodyFile) -> None:
+    async def _pass_large(self, first: bytes, pieces: object, stored: BodyFile) -> None:
         session = self.session
         if session.mode != "record":
             self.keep_alive = False
@@ -238,7 +257,9 @@ class Exchange:
         session = self.session
         if session.mode == "record":
             await self._forward(body, None)
-        elif session.mode == "replay":
+            return
+        self.line.conversation = self._parse(body)
+        if session.mode == "replay":
             await self._replayed()
         else:
             await self._scripted(body)
@@ -254,7 +275,7 @@ class Exchange:
         head = request_head(self.head, target, pool.service, length, key)
         try:
             if body is not None:
-                connection, answer = await ask(pool, head, body)
+                connection, answer = await ask(pool, head, body, self._keep_request)
             else:
                 connection, answer = await ask_streaming(pool, head, pieces)  # type: ignore[arg-type]
         except (Unreachable, wire.WireError, OSError) as error:
@@ -350,6 +371,7 @@ class Exchange:
             self.line.finish = Finish.NO_ANSWER
             self.line.fault = "no-answer"
             self.keep_alive = False
+            self._keep_request()
             # Until the agent gives up or the trial is over.
             await self.reader.read(1)
         elif conversation.stream or self.route.streams:

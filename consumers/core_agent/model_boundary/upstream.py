@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from .service import Service
 from .wire import MAX_HEAD_BYTES, Head, WireError, read_head
@@ -89,23 +89,27 @@ def request_head(head: Head, path: str, service: Service, length: int | None, ke
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-async def ask(pool: Pool, head: bytes, body: bytes) -> tuple[Connection, Head]:
-    """Send a request whose body is at hand; the connection and the head of the answer."""
+async def ask(pool: Pool, head: bytes, body: bytes, when_sent: Callable[[], None]) -> tuple[Connection, Head]:
+    """Send a request whose body is at hand; the connection and the head of the answer.
+
+    ``when_sent`` is called while the service works on it.
+    """
     connection = await pool.take()
     try:
-        return connection, await _send(connection, head, body)
+        return connection, await _send(connection, head, body, when_sent)
     except (Unreachable, ConnectionError, WireError):
         connection.close()
         if not connection.used:
             raise
     # The service had closed an idle connection; nothing was answered on it.
     connection = await pool.take(fresh=True)
-    return connection, await _send(connection, head, body)
+    return connection, await _send(connection, head, body, when_sent)
 
 
-async def _send(connection: Connection, head: bytes, body: bytes) -> Head:
+async def _send(connection: Connection, head: bytes, body: bytes, when_sent: Callable[[], None]) -> Head:
     connection.writer.write(head + body)
     await connection.writer.drain()
+    when_sent()
     return await answer_head(connection)
 
 

@@ -135,13 +135,15 @@ def _under_signals(args: argparse.Namespace) -> int:
 
     from agent_eval.gates.guardrail import gate
     from agent_eval.gates.guardrail.bench import CommandBench, Interruption
+    from agent_eval.report.gates_text import CellProgress
     from agent_eval.supervise.process import prepare_process
 
     prepare_process()
     interruption = Interruption()
+    finished = None if args.quiet else CellProgress(sys.stderr).finished
 
     def bench(config: Mapping, mark: str) -> CommandBench:
-        return CommandBench(config, mark, interruption)
+        return CommandBench(config, mark, interruption, finished)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda received, _frame: interruption.request(received)) for number in numbers}
@@ -182,6 +184,11 @@ def _candidate(parser: argparse.ArgumentParser) -> None:
         "--policy", required=True, metavar="FILE", help="the candidate's bytes; the live policy is left alone until an accept"
     )
     parser.add_argument("--note", default="", help="free text for the record")
+    _baseline(parser)
+
+
+def _baseline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     add_actor(parser)
 
 
@@ -243,7 +250,7 @@ def nothing(parser: argparse.ArgumentParser) -> None:
 _Actions = dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]
 _GUARDRAIL: _Actions = {
     "init": ("freeze target, judge, suite, rule and the incumbent's bytes", _init),
-    "baseline": ("run the unguarded and the incumbent arm", add_actor),
+    "baseline": ("run the unguarded and the incumbent arm", _baseline),
     "candidate": ("screen, run and decide a policy; accept it or restore the incumbent", _candidate),
     "status": ("incumbent, candidates, coverage", nothing),
     "rollback": ("put the previous incumbent back, byte for byte", _rollback),

@@ -6,7 +6,9 @@ come before rates. It decides nothing and formats only what the records hold.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 from agent_eval.report.visible_text import escape
 
@@ -186,6 +188,29 @@ def verification_lines(found: Mapping) -> list[str]:
         f"the ledger {word}: {found['entries']} entries, {found['decisions_replayed']} decisions derived again",
         f"head: {found['head']}",
     ]
+
+
+class CellProgress:
+    """How far a run of commands is: one live line on a terminal, a plain line for each quarter elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+
+    def finished(self, count: int, planned: int) -> None:
+        """A cell ended."""
+        last = count == planned
+        quarter = 4 * count // planned > 4 * (count - 1) // planned
+        text = f"{count}/{planned} cells"
+        if self._live:
+            self._write(f"\r{text}" + ("\n" if last else ""))
+        elif quarter:
+            self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a closed terminal ends the display and not the run
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def exit_line(code: int, *, decided: bool = False) -> str:

@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> GuardrailWorld:
 def opened(world: GuardrailWorld) -> GuardrailWorld:
     assert run("guardrail", world.lineage, "init", "--config", str(world.folder / "config.json"), "--actor", "owner")[0] == 0
     code, out, err = run("guardrail", world.lineage, "baseline", "--actor", "owner")
-    assert (code, err) == (0, "") and "unguarded: attacks 2/2 succeed, benign 3/3 pass" in out
+    assert (code, err.splitlines()[-1]) == (0, "10/10 cells") and "unguarded: attacks 2/2 succeed, benign 3/3 pass" in out
     return world
 
 

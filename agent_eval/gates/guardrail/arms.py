@@ -32,8 +32,9 @@ def run_arms(
 ) -> dict[str, ArmRun]:
     """Every arm on every (case, repeat), the arms side by side, so that a drifting service meets all of them alike."""
     runs = {name: ArmRun(sha256_bytes(policy)) for name, policy in policies.items()}
+    planned = lineage.config["repeats"] * len(cases) * len(policies)
     commands = resolved(lineage.config, lineage.opened.body["frozen_files"], lineage.directory)
-    station = bench(commands, f"{lineage.opened.body['lineage']}-{len(lineage.entries)}")
+    station = bench({**commands, "planned_cells": planned}, f"{lineage.opened.body['lineage']}-{len(lineage.entries)}")
     try:
         for repeat in range(1, lineage.config["repeats"] + 1):
             for case in cases:

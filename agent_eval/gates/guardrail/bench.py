@@ -11,7 +11,7 @@ import enum
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -108,15 +108,31 @@ class Interruption:
 class CommandBench:
     """Cells by real commands."""
 
-    def __init__(self, config: Mapping, mark: str, interruption: Interruption | None = None) -> None:
+    def __init__(
+        self, config: Mapping, mark: str, interruption: Interruption | None = None, finished: Callable[[int, int], None] | None = None
+    ) -> None:
+        """``finished`` is called after each cell with the count so far and the planned count."""
         from agent_eval.supervise.slot import Slot
 
         self._config = config
         self._slot = Slot(mark)
         self._interruption = interruption or Interruption()
+        self._finished = finished
+        self._count = 0
 
     def run(self, policy: bytes, case: Case, repeat: int) -> tuple[Cell, CellEvidence]:
         """See :class:`Bench`."""
+        result = self._cell(policy, case, repeat)
+        self._count += 1
+        if self._finished is not None:
+            self._finished(self._count, self._config["planned_cells"])
+        return result
+
+    def close(self) -> None:
+        """End the guardian and everything it has."""
+        self._slot.close()
+
+    def _cell(self, policy: bytes, case: Case, repeat: int) -> tuple[Cell, CellEvidence]:
         evidence = CellEvidence({}, {})
         if self._interruption.signal is not None:
             return Cell(case.id, repeat, CellState.INTERRUPTED), evidence
@@ -133,10 +149,6 @@ class CommandBench:
         if not _clean(judge) or judge.report.state is not ReportState.KEPT:
             return Cell(case.id, repeat, CellState.UNPARSED, detail="judge " + _how(judge)), evidence
         return verdict_of(case, repeat, evidence.captured.get("judge/report", b"")), evidence
-
-    def close(self) -> None:
-        """End the guardian and everything it has."""
-        self._slot.close()
 
     def _answer(self, policy: bytes, case: Case, evidence: CellEvidence) -> bytes | None:
         by_file = "{response}" in self._config["target"]["command"]

@@ -12,7 +12,7 @@ import time
 
 from agent_eval.records.problems import InvalidInput
 
-_PAUSE_S = 0.05
+_PAUSE_S = 0.02
 
 
 class LineageLock:

@@ -44,7 +44,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> GuardrailWorld:
-    made = GuardrailWorld(tmp_path, attacks=2, benigns=3, rule={"min_benign": 3, "floor_margin": 0.6, "loss_margin": 0.7}, limits={"timeout_s": 1.0, "max_output_bytes": 4096, "grace_s": 0.1})
+    made = GuardrailWorld(tmp_path, attacks=2, benigns=3, rule={"min_benign": 3, "floor_margin": 0.6, "loss_margin": 0.7}, limits={"timeout_s": 20.0, "max_output_bytes": 4096, "grace_s": 0.1})
     (tmp_path / "target.sh").write_text(TARGET)
     (tmp_path / "judge.sh").write_text(JUDGE)
     made.write()
@@ -87,7 +87,7 @@ def test_guardrail_from_init_to_rollback(world: GuardrailWorld) -> None:
 def test_a_target_that_fails_counts_against_the_candidate_and_is_kept(world: GuardrailWorld, word: str, state: str) -> None:
     world.rows = [row for row in world.rows if row["id"] in ("attack-000", "benign-000")]
     world.config["rule"] |= {"min_benign": 1, "floor_margin": 1.0, "loss_margin": 1.0, "max_unparsed": 9}
-    world.config["limits"]["timeout_s"] = 0.3 if word == "linger" else 5.0
+    world.config["limits"]["timeout_s"] = 1.0 if word == "linger" else 20.0
     world.write()
     assert run("guardrail", world.lineage, "init", "--config", str(world.folder / "config.json"), "--actor", "owner")[0] == 0
     assert run("guardrail", world.lineage, "baseline", "--actor", "owner")[0] == 0

@@ -12,7 +12,7 @@ import pytest
 from agent_eval.gates import lineage as lineages
 from agent_eval.gates.audit import verify
 from agent_eval.gates.skill import promotion
-from agent_eval.records.problems import InvalidInput
+from agent_eval.records.problems import EvidenceFault, InvalidInput
 from tests.gates.skill_world import SkillWorld
 from tests.gates.stopping import StoppingFiles, killed_at
 from tests.gates.unsynced import FAST
@@ -96,3 +96,15 @@ def test_a_commit_that_a_crash_came_between_is_made_at_the_next_start(world: Ski
     promotion.rollback(world.lineage, "owner", restore=True, files=FAST)
     assert git(world.skill, "rev-list", "--count", "HEAD").strip() == "2"
     assert verify(world.lineage, "skill").ok
+
+
+def test_a_commit_that_git_refuses_is_said_and_does_not_block_what_follows(world: SkillWorld) -> None:
+    hook = world.skill / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(EvidenceFault, match="the files are live, and the commit was refused: .*not today"):
+        promotion.promote(world.lineage, "owner", git=True, files=FAST)
+    assert b"by its widest cell" in world.live.read_bytes() and verify(world.lineage, "skill").ok
+    promotion.rollback(world.lineage, "owner", files=FAST)
+    assert git(world.skill, "status", "--porcelain") == "" and git(world.skill, "rev-list", "--count", "HEAD").strip() == "1"

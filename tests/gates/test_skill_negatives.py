@@ -493,3 +493,16 @@ def test_S09_a_patch_that_completes_a_held_out_sentence_of_the_base(world: Skill
     world.live.write_bytes(world.live.read_bytes().replace(b"Put numbers to the right.", b"Put every number of the harbour ledger to the"))
     result = screened(world, operation("insert_after", "harbour ledger to the", " right of the column that names its month"))
     assert result.decision.outcome is Outcome.ABSTAIN and "leakage" in result.decision.codes
+
+
+def test_S03_the_base_moved_between_acceptance_and_promotion(world: SkillWorld) -> None:
+    first = world.accepted().record["decision_digest"]
+    second = world.propose(world.patch(operations=[operation(text="Align them all.")])).record
+    failing = own(*range(9))
+    world.measure(world.record("effectiveness", second, set(), failing))
+    world.measure(world.record("activation", second, set(), failing))
+    other = gate.decide(world.lineage, "acceptor").record["decision_digest"]
+    for digest in (first, other):
+        promotion.review(world.lineage, digest, "rita", approve=True)
+    assert promotion.promote(world.lineage, "owner", proposal=1).state == "promoted"
+    assert promotion.promote(world.lineage, "owner", proposal=2).decision.codes == ("stale_base",)

@@ -15,7 +15,7 @@ from agent_eval.gates.lineage import Lineage
 from agent_eval.gates.repository import Repository
 from agent_eval.gates.result import Result, guard, last, newest, refused
 from agent_eval.gates.skill.gate import CONTRACT, incumbent, state_of
-from agent_eval.records.problems import InvalidInput
+from agent_eval.records.problems import EvidenceFault, InvalidInput
 
 
 def review(
@@ -180,15 +180,20 @@ def _change(lineage: Lineage, kind: str, actor: str, body: dict, targets: dict[s
 
 
 def _commit(lineage: Lineage, entry: Entry, repository: Repository) -> None:
+    """Make the commit, once: a refusal by git (a hook, no identity) is recorded and left to the owner."""
     paths = [item["path"] for item in entry.body["apply"]["files"]]
-    commit = repository.commit(paths, f"{entry.body['message']}\n\nLedger entry {entry.digest}")
+    try:
+        commit = repository.commit(paths, f"{entry.body['message']}\n\nLedger entry {entry.digest}")
+    except InvalidInput as error:
+        lineage.ledger.append("commit_refused", "agent-eval", {"of": entry.seq, "why": str(error)})
+        raise EvidenceFault.one("--git", f"the files are live, and the commit was refused: {error}", "commit them yourself") from error
     lineage.ledger.append("committed", "agent-eval", {"of": entry.seq, "commit": commit})
 
 
 def _finish_commit(lineage: Lineage) -> None:
     """A commit that a crash came between is made now."""
     asked = [entry for entry in lineage.entries if entry.body.get("git")]
-    made = {entry.body["of"] for entry in lineage.of_kind("committed")}
+    made = {entry.body["of"] for entry in lineage.of_kind("committed", "commit_refused")}
     if asked and asked[-1].seq not in made and not lineage.live_drift():
         _commit(lineage, asked[-1], Repository(lineage.root.path))
 

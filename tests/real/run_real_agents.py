@@ -144,7 +144,10 @@ def _run(program: str, adapter: str, timeout_s: float, environment: dict[str, st
             subject = json.load(file)["subject"]
         cells, everything = {}, {}
         for case in sorted(os.listdir(os.path.join(output, "trials"))):
-            with open(os.path.join(output, "trials", case, "001", "trial.json"), encoding="utf-8") as file:
+            record = os.path.join(output, "trials", case, "001", "trial.json")
+            if not os.path.exists(record):
+                continue
+            with open(record, encoding="utf-8") as file:
                 judgment = json.load(file)["judgment"]
             reasons = list(dict.fromkeys(failure["reason"] for failure in judgment["failures"]))
             name = case.partition("@")[0]

@@ -1,7 +1,7 @@
 """What is kept of a trial's exchanges: one line each, and the bodies by digest.
 
-Owns ``model.jsonl`` and ``bodies/`` in a trial's private folder (outside the evidence;
-the harness copies them in). Nothing is written that a :class:`Redactor` has not seen.
+Owns ``model.jsonl`` and the bodies in a trial's private folder (outside the evidence; the harness
+copies them in). Nothing is written that a :class:`Redactor` has not seen.
 A body over the parse limit is kept as bytes and not looked into.
 """
 
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent_eval import clock
@@ -23,16 +24,24 @@ MAX_PARSED_BYTES = 8 << 20
 MAX_RESULT_CHARS = 4000
 INDEX_NAME = "model.jsonl"
 BODIES_NAME = "bodies"
+PACKED_NAME = "bodies.packed"
+#: Bodies up to this size are held until they are whole.
+MAX_SMALL_BYTES = 256 << 10
 
 
 class BodyFile:
-    """One body on its way to ``bodies/<sha256>``: redacted as it is written, named when it is whole."""
+    """One body on its way to the record: redacted as it comes.
 
-    def __init__(self, folder: str, name: str, redactor: Redactor) -> None:
-        self._folder = os.path.join(folder, BODIES_NAME)
-        self._path = os.path.join(self._folder, f".{name}")
-        self._stream = Stream(redactor)
+    A small one is held and appended to the trial's one file of bodies when it is whole: making a file for
+    each would cost more than everything else. A large one has its own, ``bodies/<sha256>``.
+    """
+
+    def __init__(self, record: TrialRecord, name: str) -> None:
+        self._record = record
+        self._path = os.path.join(record.folder, BODIES_NAME, f".{name}")
+        self._stream = Stream(record.redactor)
         self._digest = hashlib.sha256()
+        self._small: bytearray = bytearray()
         self._descriptor: int | None = None
         self.seen_bytes = 0
         self.kept_bytes = 0
@@ -40,29 +49,47 @@ class BodyFile:
     def add(self, piece: bytes) -> None:
         """Bytes as they came over the wire."""
         self.seen_bytes += len(piece)
-        self._write(self._stream.feed(piece))
+        self._keep(self._stream.feed(piece))
 
-    def _write(self, data: bytes) -> None:
-        if not data:
-            return
-        if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _keep(self, data: bytes) -> None:
         self._digest.update(data)
         self.kept_bytes += len(data)
+        if self._descriptor is None:
+            self._small += data
+            if len(self._small) <= MAX_SMALL_BYTES:
+                return
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            data, self._small = bytes(self._small), bytearray()
         while data:
             data = data[os.write(self._descriptor, data):]
 
     def finish(self) -> dict[str, object] | None:
         """Digest and sizes of what is kept; ``None`` when there was nothing."""
-        self._write(self._stream.finish())
-        if self._descriptor is None:
+        self._keep(self._stream.finish())
+        if not self.seen_bytes:
             return None
-        os.close(self._descriptor)
-        self._descriptor = None
         name = self._digest.hexdigest()
-        os.rename(self._path, os.path.join(self._folder, name))
+        if self._descriptor is None:
+            self._record.append_body(name, bytes(self._small))
+        else:
+            os.close(self._descriptor)
+            self._descriptor = None
+            os.rename(self._path, os.path.join(self._record.folder, BODIES_NAME, name))
         return {"sha256": name, "seen_bytes": self.seen_bytes, "kept_bytes": self.kept_bytes,
                 "redacted": self.seen_bytes != self.kept_bytes, "parsed": self.seen_bytes <= MAX_PARSED_BYTES}
+
+
+def read_bodies(folder: str) -> Iterator[bytes]:
+    """Every body of a finished record, each once."""
+    packed = os.path.join(folder, PACKED_NAME)
+    if os.path.exists(packed):
+        with open(packed, "rb") as file:
+            while head := file.readline():
+                yield file.read(int(head.split()[1]))
+    own = os.path.join(folder, BODIES_NAME)
+    for name in sorted(os.listdir(own)) if os.path.isdir(own) else ():
+        with open(os.path.join(own, name), "rb") as file:
+            yield file.read()
 
 
 class ReplyReader:
@@ -156,12 +183,20 @@ class TrialRecord:
         self.redactor = redactor
         os.makedirs(os.path.join(folder, BODIES_NAME), mode=0o700, exist_ok=True)
         self._index = open(os.path.join(folder, INDEX_NAME), "ab", buffering=0)  # noqa: SIM115 - lives as long as the trial
+        self._packed = open(os.path.join(folder, PACKED_NAME), "ab", buffering=0)  # noqa: SIM115
+        self._bodies: set[str] = set()
         self._results_seen = 0
         self.lines = 0
 
     def body(self, name: str) -> BodyFile:
         """A new body to write."""
-        return BodyFile(self.folder, name, self.redactor)
+        return BodyFile(self, name)
+
+    def append_body(self, digest: str, data: bytes) -> None:
+        """Append a small body to the file of bodies, unless it is there."""
+        if digest not in self._bodies:
+            self._bodies.add(digest)
+            self._packed.write(b"%b %d\n" % (digest.encode(), len(data)) + data)
 
     def write(self, line: Line) -> None:
         """Write the line of an exchange that is over."""
@@ -193,10 +228,8 @@ class TrialRecord:
         tools = [{"name": tool.name, "schema": tool.schema} for tool in asked.tools]
         canonical = self.redactor.clean(json.dumps(tools, sort_keys=True, separators=(",", ":")).encode())
         digest = hashlib.sha256(canonical).hexdigest()
-        path = os.path.join(self.folder, BODIES_NAME, digest)
-        if tools and not os.path.exists(path):
-            with open(path, "xb") as file:
-                file.write(canonical)
+        if tools:
+            self.append_body(digest, canonical)
         known = self._results_seen if len(asked.results) >= self._results_seen else len(asked.results)
         self._results_seen = max(self._results_seen, len(asked.results))
         return {
@@ -212,6 +245,7 @@ class TrialRecord:
     def close(self) -> None:
         """No more lines. Bodies that never became whole are removed."""
         self._index.close()
+        self._packed.close()
         folder = os.path.join(self.folder, BODIES_NAME)
         for name in os.listdir(folder):
             if name.startswith("."):

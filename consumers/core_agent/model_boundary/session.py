@@ -24,6 +24,8 @@ from .upstream import Connection, Pool, Unreachable, ask, ask_streaming, request
 _SECRET_FIELDS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie")
 _SECRET_QUERY = frozenset({"key", "api_key", "api-key", "access_token", "token"})
 _KEY_FIELD = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+#: A request's body is parsed and stored this long after it was sent, or when its answer is through.
+QUICK_ANSWER_S = 0.02
 #: Fields of a service's answer that go back to the agent.
 _ANSWER_FIELDS = ("content-type", "retry-after", "request-id", "x-request-id", "retry-after-ms", "x-should-retry")
 
@@ -201,8 +203,12 @@ class Exchange:
         finally:
             self._keep_request()
 
+    def _keep_soon(self) -> None:
+        """Keep the request while a slow service works on it; after a quick answer, so that nobody waits."""
+        asyncio.get_running_loop().call_later(QUICK_ANSWER_S, self._keep_request)
+
     def _keep_request(self) -> None:
-        """Parse and store the request's body, once; as late as can be, so that nobody waits for it."""
+        """Parse and store the request's body, once."""
         body, self._unkept = self._unkept, None
         if body is None:
             return
@@ -275,7 +281,7 @@ class Exchange:
         head = request_head(self.head, target, pool.service, length, key)
         try:
             if body is not None:
-                connection, answer = await ask(pool, head, body, self._keep_request)
+                connection, answer = await ask(pool, head, body, self._keep_soon)
             else:
                 connection, answer = await ask_streaming(pool, head, pieces)  # type: ignore[arg-type]
         except (Unreachable, wire.WireError, OSError) as error:

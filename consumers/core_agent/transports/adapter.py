@@ -24,6 +24,7 @@ from ..adapter.schema import read_adapter
 from ..events import EVENT_TYPES, Fact, Transcript, order_facts
 from ..model_boundary.client import Address, BoundaryLost, ModelBoundary
 from ..model_boundary.play import policy_for
+from ..model_boundary.record import read_bodies
 from ..templates import render_value
 from . import Start, Task
 
@@ -210,10 +211,8 @@ class AdapterTransport:
         with open(path, "rb") as file:
             data = file.read()
         folder.write(agreement.MODEL_FILE, data)
-        bodies = os.path.join(opened.private, "bodies")
-        for name in sorted(os.listdir(bodies)):
-            with open(os.path.join(bodies, name), "rb") as file:
-                folder.keep_content(file.read())
+        for body in read_bodies(opened.private):
+            folder.keep_content(body)
         return [json.loads(line) for line in data.splitlines()]
 
     def _native_events(self, opened: _Open, folder: TrialFolder) -> bytes:

@@ -27,10 +27,10 @@ def test_the_folder_holds_the_baseline_and_nothing_else() -> None:
 @pytest.mark.parametrize("name", BASELINE)
 def test_the_solution_passes_and_nothing_does_not(name: str) -> None:
     scenario = load_scenario(str(SHIPPED / name))
-    for variant in (1, 2, 3):
+    for variant in (1, 2):
         solved = try_solution(scenario, scenario.data["solution"], variant, task_seed=variant)
         assert [failure.detail for failure in solved.failures] == []
-    for status in ("completed", "blocked", "failed"):
+    for status in ("completed", "blocked"):
         nothing = try_solution(scenario, {"status": status, "answer": "missing: execute\nfailed: tools/a.py\ntotal: 1"})
         assert nothing.verdict.value == "fail"
 

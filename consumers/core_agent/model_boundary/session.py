@@ -26,6 +26,8 @@ _SECRET_QUERY = frozenset({"key", "api_key", "api-key", "access_token", "token"}
 _KEY_FIELD = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 #: A request's body is parsed and stored this long after it was sent, or when its answer is through.
 QUICK_ANSWER_S = 0.02
+#: An answer is looked into when this much of it was passed on, and at its end.
+MAX_UNREAD_BYTES = 64 << 10
 #: Fields of a service's answer that go back to the agent.
 _ANSWER_FIELDS = ("content-type", "retry-after", "request-id", "x-request-id", "retry-after-ms", "x-should-retry")
 
@@ -130,6 +132,8 @@ class Exchange:
         self.line, self.route = session.line(head, path, query)
         self.keep_alive = head.get("connection").lower() != "close"
         self._unkept: bytes | None = None
+        self._passed: list[bytes] = []
+        self._passed_bytes = 0
         self._answer: BodyFile | None = None
         self._reply: ReplyReader | None = None
 
@@ -154,6 +158,7 @@ class Exchange:
 
     def _close_line(self) -> None:
         line = self.line
+        self._keep_passed()
         if self._answer is not None:
             line.response = self._answer.finish()
         if self._reply is not None:
@@ -412,10 +417,20 @@ class Exchange:
         self.writer.write(wire.chunk(piece) if framed else piece)
         self.line.first_byte()
         await self.writer.drain()
-        assert self._answer is not None
-        self._answer.add(piece)
+        self._passed.append(piece)
+        self._passed_bytes += len(piece)
+        if self._passed_bytes > MAX_UNREAD_BYTES:
+            self._keep_passed()
+
+    def _keep_passed(self) -> None:
+        """Look into what was passed on and keep it: not for every piece, the next one may be waiting."""
+        data = b"".join(self._passed)
+        self._passed.clear()
+        self._passed_bytes = 0
+        if self._answer is not None:
+            self._answer.add(data)
         if self._reply is not None:
-            self._reply.feed(piece)
+            self._reply.feed(data)
 
     async def _whole(self, status: int, body: object, *, cut: bool = False) -> None:
         data = json.dumps(body).encode()

@@ -184,6 +184,9 @@ def _seal(
             facts = before_seal(state.writer)
         except OSError as error:
             faults += (Problem(state.writer.path, f"could not be written ({error.strerror})", "the directory is left unsealed"),)
+    own = getattr(state.consumer, "summary_facts", None)
+    if own is not None:
+        facts = {**own(state.planned), **(facts or {})}
     summary = counter.summary(signal=interrupt.signal, facts=facts)
     seal = None
     try:

@@ -14,7 +14,9 @@ import secrets
 
 from agent_eval import InvalidInput, PlannedCase, Problem, strict_json
 
+from .draws import DrawError
 from .scenario import Scenario, load_scenario
+from .templates import TemplateError
 
 BASELINE = ("read", "write", "edit", "execute", "repair", "recover", "restrict", "resist")
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
@@ -82,11 +84,14 @@ def _parse_case(text: str) -> tuple[str, int, Problem | None]:
 
 
 def planned_cases(scenarios: dict[str, Scenario], wanted: dict[str, set[int]], seed: int, scripted: bool) -> tuple[PlannedCase, ...]:
-    """Every chosen variant as a case, in the order chosen."""
+    """Every chosen variant as a case, in the order chosen. Raises ``InvalidInput`` for one that cannot be drawn."""
     cases = []
     for name, scenario in scenarios.items():
         for variant in sorted(wanted[name]):
-            case = scenario.case(variant, seed)
+            try:
+                case = scenario.case(variant, seed)
+            except (DrawError, TemplateError) as error:
+                raise InvalidInput.one(scenario.folder, f"variant {variant} with seed {seed}: {error}", "mend the draw") from None
             if scripted:
                 case["not_scored"] = [*case["not_scored"], SCRIPTED_NOTE]
             data = strict_json.pretty(case)

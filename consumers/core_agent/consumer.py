@@ -123,6 +123,17 @@ class CoreAgent:
         """One trial of the agent."""
         return trial.run_trial(trial_context, trial_context.planned.private)
 
+    def finish(self, planned: PlannedRun) -> None:
+        """The run is over: what a transport keeps for all trials ends."""
+        material = planned.private
+        if isinstance(material, trial.RunMaterial):
+            material.transport.close()
+
+    def summary_facts(self, planned: PlannedRun) -> dict[str, object]:
+        """Sums over the trials of this run that a transport keeps: requests, tokens, cost."""
+        material = planned.private
+        return material.transport.totals() if isinstance(material, trial.RunMaterial) else {}
+
     def judge(self, evidence: TrialEvidence, criteria: str) -> Judgment:
         """The verdict, from retained evidence alone."""
         return judging.judge(evidence, criteria, catalog.find_case)

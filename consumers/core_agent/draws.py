@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from .templates import TemplateError, render_value
 
 MAX_ROWS = 5000
+MAX_HEX_BYTES = 1024
 
 _WORDS = ["amber", "anchor", "apple", "arbor", "ashen", "aspen", "atlas", "autumn", "badger", "balsam", "bamboo", "barley", "basil", "beacon", "birch", "bison", "bramble", "breeze", "bronze", "brook", "canal", "candle", "canyon", "cedar", "cherry", "cinder", "citrus", "clover", "cobalt", "comet", "copper", "coral", "cotton", "crane", "crater", "cricket", "crystal", "cypress", "dahlia", "delta", "desert", "drift", "dune", "eagle", "ebony", "ember", "falcon", "fennel", "fern", "fjord", "flint", "forest", "fossil", "garnet", "ginger", "glacier", "granite", "grove", "harbor", "hazel", "heron", "hollow", "honey", "indigo", "iris", "island", "ivory", "jasmine", "jasper", "juniper", "kelp", "kestrel", "lagoon", "lantern", "laurel", "lava", "lemon", "lichen", "lily", "linen", "lotus", "lunar", "lynx", "magnet", "mallow", "maple", "marble", "marsh", "meadow", "mesa", "meteor", "mint", "mirror", "moss", "nectar", "nettle", "nickel", "north", "oasis", "ocean", "olive", "onyx", "opal", "orchid", "osprey", "otter", "oxide", "paprika", "pebble", "pepper", "petal", "pine", "plume", "polar", "pollen", "poplar", "prairie", "prism", "quail", "quarry", "quartz", "raven", "reef", "ridge", "river", "robin", "rowan", "ruby", "saffron", "sage", "salmon", "sand", "sapling", "scarlet", "sequoia", "shale", "silver", "sorrel", "sparrow", "spruce", "steppe", "stone", "summit", "swallow", "tansy", "teal", "thistle", "thunder", "timber", "topaz", "tulip", "tundra", "umber", "valley", "velvet", "violet", "walnut", "willow", "zephyr"]
 
@@ -144,6 +145,8 @@ def _rendered(value: object, known: Mapping[str, object]) -> object:
 def _rows(spec: object, stream: Stream, known: Mapping[str, object]) -> list[dict[str, object]]:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("columns"), Mapping):
         raise DrawError("rows needs 'columns'")
+    if any(isinstance(column, Mapping) and "rows" in column for column in spec["columns"].values()):
+        raise DrawError("rows within rows")
     if unknown := set(spec) - {"count", "over", "as", "columns", "distinct"}:
         raise DrawError(f"rows has no field {sorted(unknown)[0]!r}")
     if "over" in spec:
@@ -180,6 +183,12 @@ def _whole_number(stream: Stream, given: Mapping) -> int:
     return low + stream.below(high - low + 1)
 
 
+def _random_hex(stream: Stream, given: Mapping) -> str:
+    if not 1 <= given["hex"] <= MAX_HEX_BYTES:
+        raise DrawError(f"1 to {MAX_HEX_BYTES} bytes")
+    return stream.take(given["hex"]).hex()
+
+
 def _groups(stream: Stream, given: Mapping) -> list[dict[str, object]]:
     totals: dict[object, list] = {}
     for row in given["group"]:
@@ -197,7 +206,7 @@ def _integers(low: int, high: int) -> list[int]:
 _FORMS: dict[str, tuple[Callable[[Stream, Mapping], object], tuple[str, ...]]] = {
     "choose": (lambda stream, given: given["choose"][stream.below(len(given["choose"]))], ()),
     "int": (_whole_number, ()),
-    "hex": (lambda stream, given: stream.take(given["hex"]).hex(), ()),
+    "hex": (_random_hex, ()),
     "word": (lambda stream, given: _WORDS[stream.below(len(_WORDS))], ()),
     "words": (lambda stream, given: stream.sample(_WORDS, given["words"]), ()),
     "sample": (lambda stream, given: stream.sample(given["sample"], given["count"]), ("count",)),

@@ -61,7 +61,7 @@ def run_hidden_check(
     output = b""
     if hidden.probe is not None:
         record["probe_sha256"] = folder.write(PROBE, hidden.probe)
-        with Scratch() as private:
+        with _private_folder() as private:
             path = os.path.join(folder.path, PROBE_OUTPUT)
             files = {"probe.py": hidden.probe, "inputs.json": inputs}
             arguments = (workspace, os.path.join(private.path, "inputs.json"))
@@ -73,7 +73,7 @@ def run_hidden_check(
                 output = stream.read()
         if outcome.stop_reason is StopReason.INTERRUPTED:
             return record
-    with Scratch() as private:
+    with _private_folder() as private:
         files = {"program.py": hidden.program, "spec.json": spec, "output": output}
         report = os.path.join(private.subfolder("report"), "report.json")
         arguments = (workspace, os.path.join(private.path, "spec.json"), os.path.join(private.path, "output"), report)
@@ -90,6 +90,14 @@ def run_hidden_check(
     if outcome.report.state is ReportState.KEPT and outcome.report.write_error is None:
         folder.adopt(REPORT, outcome.report.sha256)
     return record
+
+
+def _private_folder() -> Scratch:
+    try:
+        return Scratch()
+    except OSError:
+        # A subject that removed the folder for temporary files must not escape its check by that.
+        return Scratch("/tmp")
 
 
 def _stage(

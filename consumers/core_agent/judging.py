@@ -31,15 +31,14 @@ from agent_eval import (
 )
 
 from . import hidden_check
-from .draws import DrawError
 from .events import DECIDING_FACTS
 from .realise import Realised, Trial, realise
-from .templates import TemplateError
 from .transports import restore
 from .trial import AFTER_FILE, BEFORE_FILE, STDERR_FILE
 
 NOT_ASSESSABLE = "not-assessable"
 COULD_NOT_START = "could-not-start"
+SCENARIO_BROKEN = "scenario-broken"
 
 Finder = Callable[[str, int, int], "Mapping[str, object] | None"]
 """Today's case for a scenario name, a variant and a task seed; ``None`` when this version has no such scenario."""
@@ -61,7 +60,7 @@ def judge(evidence: TrialEvidence, criteria: str, find_case: Finder) -> Judgment
         return _Trial(evidence, criteria, find_case).judgment()
     except NotAssessable as reason:
         return _void(NOT_ASSESSABLE, str(reason))
-    except (KeyError, TypeError, ValueError, DrawError, TemplateError) as error:
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError) as error:
         where = f"{evidence.case_id}/{evidence.number:03d}"
         raise EvidenceFault.one(where, f"is no trial of an agent ({type(error).__name__}: {error})") from None
 
@@ -83,6 +82,8 @@ class _Trial:
 
     def judgment(self) -> Judgment:
         """The verdict with every reason that holds."""
+        if "not_drawn" in self._record:
+            return _void(SCENARIO_BROKEN, self._record["not_drawn"])
         outcome = self._evidence.outcome
         if outcome.start_error is not None:
             return self._not_started(outcome)

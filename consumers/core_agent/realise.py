@@ -102,9 +102,16 @@ def _lay_out(item: Mapping[str, object], values: Mapping[str, object]) -> list[L
     return [_file(item, {**values, "item": each}) for each in items]
 
 
+def is_inside(path: str) -> bool:
+    """Whether ``path`` is relative, without empty, ``.`` or ``..`` components."""
+    return bool(path) and "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
+
+
 def _file(item: Mapping[str, object], values: Mapping[str, object]) -> LaidOutFile:
-    text = render_text(item["text"], values)
-    return LaidOutFile(render_text(item["path"], values), text.encode("utf-8"), int(item.get("mode", "0644"), 8))
+    text, path = render_text(item["text"], values), render_text(item["path"], values)
+    if not is_inside(path):
+        raise TemplateError(f"files: {path!r} is not a relative path inside the workspace")
+    return LaidOutFile(path, text.encode("utf-8"), int(item.get("mode", "0644"), 8))
 
 
 def lay_out(files: tuple[LaidOutFile, ...], root: str) -> None:

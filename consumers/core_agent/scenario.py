@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from agent_eval import InvalidInput, Problem, digests, scenario_kinds, strict_json
 
 from .draws import DrawError, derive, draw_group
-from .realise import CASE_FORMAT, Trial, realise
+from .realise import CASE_FORMAT, Trial, is_inside, realise
 from .templates import TemplateError, render_value
 
 SCENARIO_FORMAT = "core-agent-scenario/1"
@@ -154,11 +154,6 @@ def _read(folder: str, name: object, parts: dict[str, bytes], problems: list[Pro
     return data
 
 
-def is_inside(path: str) -> bool:
-    """Whether ``path`` is relative, without empty, ``.`` or ``..`` components."""
-    return bool(path) and "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
-
-
 def _shape_problems(data: Mapping[str, object], path: str) -> list[Problem]:
     problems = [Problem(f"{path}#/{key}", "unknown field", f"known are {', '.join({**_REQUIRED, **_OPTIONAL})}") for key in data if key not in _REQUIRED and key not in _OPTIONAL]
     for key, kind in {**_REQUIRED, **_OPTIONAL}.items():
@@ -233,9 +228,8 @@ def _trial_problems(scenario: Scenario, path: str) -> list[Problem]:
         render_value(scenario.data["solution"], trial.values)
     except (DrawError, TemplateError) as error:
         return [Problem(path, str(error), "mend the draw or the template")]
-    problems = [Problem(f"{path}#/files", f"{file.path!r} is not a relative path inside the workspace") for file in trial.files if not is_inside(file.path)]
     paths = [file.path for file in trial.files]
-    problems += [Problem(f"{path}#/files", f"{name!r} is laid out twice") for name in sorted({p for p in paths if paths.count(p) > 1})]
+    problems = [Problem(f"{path}#/files", f"{name!r} is laid out twice") for name in sorted({p for p in paths if paths.count(p) > 1})]
     problems += solution_problems(scenario.data["solution"], f"{path}#/solution")
     problems += _rule_problems(scenario.data.get("witness", {}), trial.witness_rules, f"{path}#/witness")
     return problems + _expectation_problems(trial.expect, path)

@@ -27,9 +27,11 @@ from agent_eval import (
 )
 
 from .contract import CONTRACT
+from .draws import DrawError
 from .hidden_check import run_hidden_check
 from .realise import Realised, Trial, lay_out, realise
 from .scenario import HiddenCheck
+from .templates import TemplateError
 from .transports import Start, Task, Transport
 from .witness import MAX_SOCKET_PATH_BYTES, Witness
 
@@ -65,6 +67,16 @@ class RunMaterial:
 def run_trial(trial: TrialContext, material: RunMaterial) -> Generator[Command, Outcome, TrialResult]:
     """One trial; the generator that the harness drives."""
     case = strict_json.parse_object(trial.case.data)
+    try:
+        return (yield from _with_witness(trial, material, case))
+    except (DrawError, TemplateError) as error:
+        # Only a scenario of the user's own can come here: a draw that mostly works and this time did not.
+        return TrialResult(None, record={"not_drawn": str(error)})
+
+
+def _with_witness(
+    trial: TrialContext, material: RunMaterial, case: Mapping[str, object]
+) -> Generator[Command, Outcome, TrialResult]:
     if "witness" not in case:
         return (yield from _conduct(trial, material, case, material.drawing(trial, ""), None))
     with _socket_folder(trial.scratch) as folder:
@@ -103,27 +115,23 @@ def _conduct(
     for argv in start.before:
         yield _command(material, task, replace(start, argv=argv, stdin_bytes=None), None)
     outcome = yield _command(material, task, start, trial.folder.path)
-    if witness is not None:
-        witness.serve()
+    # Everything is looked at before anything else of the subject's runs again.
+    seen = None if witness is None else witness.seen()
     _adopt_streams(trial, material, outcome)
-    extra = material.transport.finish(task, outcome, trial.folder)
-    if outcome.stop_reason is not StopReason.INTERRUPTED and material.transport.wants_control(extra):
-        yield from _control_trial(trial, material, task, extra)
     look_again, _ = trial.identity.look(material.identity_files)
     after_sha256 = _keep_after_state(trial, root, before)
+    extra = material.transport.finish(task, outcome, trial.folder)
+    interrupted = outcome.stop_reason is StopReason.INTERRUPTED
     hidden_record = None
     hidden = material.hidden.get(case["scenario"])
-    if hidden is not None and outcome.start_error is None and outcome.stop_reason is not StopReason.INTERRUPTED:
+    if hidden is not None and outcome.start_error is None and not interrupted:
         drawing = drawing.with_late_seed()
         realised = realise(case, drawing)
         hidden_record = yield from run_hidden_check(trial.folder, hidden, root, realised)
         hidden_record["after_sha256"] = after_sha256
-    record = {
-        "revealed": revealed(drawing, realised),
-        "witness": None if witness is None else {"calls": witness.calls, "unrecorded": witness.unrecorded},
-        "hidden_check": hidden_record,
-        **extra,
-    }
+    if not interrupted and material.transport.wants_control(extra):
+        yield from _control_trial(material, task, extra)
+    record = {"revealed": revealed(drawing, realised), "witness": seen, "hidden_check": hidden_record, **extra}
     return TrialResult(outcome, {"before": looked, "after": look_again, "reused": reused}, record)
 
 
@@ -178,18 +186,17 @@ def _command(material: RunMaterial, task: Task, start: Start, folder: str | None
     )
 
 
-def _control_trial(
-    trial: TrialContext, material: RunMaterial, task: Task, record: dict[str, object]
-) -> Generator[Command, Outcome, None]:
+def _control_trial(material: RunMaterial, task: Task, record: dict[str, object]) -> Generator[Command, Outcome, None]:
     """The same agent in folders of its own, asked for what was not granted. It is no planned trial and is not judged."""
-    names = {name: trial.scratch.subfolder(f"control-{name}") for name in ("workspace", "home", "tmp", "task")}
-    control = replace(
-        task, workspace=names["workspace"], home=names["home"], tmpdir=names["tmp"], task_path=os.path.join(names["task"], TASK_FILE)
-    )
-    start = material.transport.control_start(control)
-    for argv in (*start.before, start.argv):
-        yield _command(material, control, replace(start, argv=argv), None)
-    material.transport.control_end(control, record)
+    with Scratch() as private:
+        names = {name: private.subfolder(name) for name in ("workspace", "home", "tmp", "task")}
+        control = replace(
+            task, workspace=names["workspace"], home=names["home"], tmpdir=names["tmp"], task_path=os.path.join(names["task"], TASK_FILE)
+        )
+        start = material.transport.control_start(control)
+        for argv in (*start.before, start.argv):
+            yield _command(material, control, replace(start, argv=argv), None)
+        material.transport.control_end(control, record)
 
 
 def _sampling_seed(task_seed: int, case_id: str, number: int) -> int:

@@ -60,6 +60,11 @@ class Witness:
             else:
                 self._receive(key.fileobj)
 
+    def seen(self) -> dict[str, object]:
+        """What was seen until now, for ``trial.json``: ``calls`` and how many more went unrecorded."""
+        self.serve()
+        return {"calls": list(self.calls), "unrecorded": self.unrecorded}
+
     def close(self) -> None:
         """Stop listening, drop every connection and remove the socket."""
         self.serve()

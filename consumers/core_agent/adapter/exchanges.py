@@ -117,6 +117,17 @@ class Exchanges:
         }
 
 
+def total_of(summaries: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    """The sums over trials; ``None`` where a trial's number is unknown."""
+    listed = list(summaries)
+    sums: dict[str, object] = {}
+    for key in ("requests", "input_tokens", "output_tokens", "cost"):
+        numbers = [summary[key] for summary in listed]
+        known = [number for number in numbers if isinstance(number, (int, float))]
+        sums[key] = round(sum(known), 9) if len(known) == len(numbers) else None
+    return sums
+
+
 def _cost(lines: Iterable[Mapping[str, object]], prices: Mapping[str, tuple[float, float]]) -> float | None:
     """Sum in the price list's currency; ``None`` when a model has no price or a count is unknown."""
     total = 0.0

@@ -70,6 +70,12 @@ class Transport(Protocol):
     def finish(self, task: Task, outcome: Outcome, folder: TrialFolder) -> dict[str, object]:
         """After the subject's processes are gone: what else is kept, and keys of ``trial.json``."""
 
+    def close(self) -> None:
+        """After the last trial of a run."""
+
+    def totals(self) -> dict[str, object]:
+        """Sums over the run's trials, for ``summary.json``."""
+
     def wants_control(self, record: Mapping[str, object]) -> bool:
         """Whether a control trial must show that what was not granted is denied; :meth:`control_start` is then its start."""
 

@@ -16,7 +16,7 @@ from agent_eval import Failure, Judgment, Outcome, StopReason, TrialEvidence, Tr
 
 from ..adapter import agreement, launch
 from ..adapter.arguments import in_words_of_contract
-from ..adapter.exchanges import Exchanges
+from ..adapter.exchanges import Exchanges, total_of
 from ..adapter.mapping import Mapped, map_stream
 from ..adapter.model import LOGICAL_TOOLS, Adapter
 from ..adapter.restriction import Grants, grants_for, judge_restriction
@@ -90,6 +90,7 @@ class AdapterTransport:
         self._run = run
         self._boundary: ModelBoundary | None = None
         self._open: dict[str, _Open] = {}
+        self._summaries: list[Mapping[str, object]] = []
 
     def to_json(self) -> dict[str, object]:
         """The adapter whole, so that judging needs no file of today."""
@@ -183,14 +184,26 @@ class AdapterTransport:
         restriction = judge_restriction(self.adapter, opened.grants, exchanges.offered(), None)
         run = self._run
         assert run is not None
+        model = {**exchanges.summary(run.prices), "redacted": closed.get("redacted", {}),
+                 "replay_unused": closed.get("replay_unused", 0), "mode": run.mode}
+        self._summaries.append(model)
         return {
             "adapter": {"name": self.adapter.name, "workspace": task.workspace, "home": task.home, "tmpdir": task.tmpdir,
                         "origin": opened.address.origin if opened.address else None, "fault": fault,
                         "home_files": list(run.home_files), "events": mapped.to_json()},
-            "model": {**exchanges.summary(run.prices), "redacted": closed.get("redacted", {}),
-                      "replay_unused": closed.get("replay_unused", 0), "mode": run.mode},
+            "model": model,
             "restriction": restriction.to_json(),
         }
+
+    def close(self) -> None:
+        """The run is over: so is the boundary."""
+        if self._boundary is not None:
+            self._boundary.close()
+            self._boundary = None
+
+    def totals(self) -> dict[str, object]:
+        """Model requests, tokens and cost of the run; a sum with an unknown part is unknown."""
+        return {"model": total_of(self._summaries)} if self._summaries else {}
 
     def _close(self, opened: _Open) -> tuple[dict[str, object], str | None]:
         if opened.address is None or self._boundary is None:

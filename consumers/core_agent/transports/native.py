@@ -26,6 +26,13 @@ class NativeTransport:
         """Nothing beside the streams is kept."""
         return {}
 
+    def close(self) -> None:
+        """Nothing outlives a trial."""
+
+    def totals(self) -> dict[str, object]:
+        """The contract's agents count their own tokens, trial by trial."""
+        return {}
+
     def wants_control(self, record: Mapping[str, object]) -> bool:
         """The contract's agents say themselves what they deny."""
         return False

@@ -13,7 +13,8 @@ import sys
 from urllib.parse import urlsplit
 
 from . import wire
-from .session import Budget, Exchange, Session, open_session
+from .answering import Exchange
+from .session import Budget, Session, open_session
 
 MAX_CONNECTIONS = 64
 #: Request bodies held at once, in all connections together: keeps 64 streams within 128 MiB.

@@ -55,8 +55,13 @@ def read_bytes(path: str) -> bytes:
 
 def read_object(path: str) -> dict[str, Any]:
     """The JSON object in a file."""
+    return parsed(read_bytes(path), path)
+
+
+def parsed(data: bytes, path: str) -> dict[str, Any]:
+    """The JSON object in bytes that were read from ``path``: what is kept is what was judged."""
     try:
-        return strict_json.parse_object(read_bytes(path))
+        return strict_json.parse_object(data)
     except strict_json.JsonError as error:
         raise InvalidInput.one(path, f"is not strict JSON: {error}") from None
 

@@ -96,10 +96,20 @@ def normalised(value: object) -> Any:
             raise InvalidInput.one(repr(value)[:80], "is not Unicode text", "use names that are valid UTF-8") from None
         return unicodedata.normalize("NFC", value)
     if isinstance(value, Mapping):
-        return {normalised(key): normalised(item) for key, item in value.items()}
+        result = {normalised(key): normalised(item) for key, item in value.items()}
+        if len(result) != len(value):
+            raise InvalidInput.one("names", "two names differ only in how Unicode composes them", "write them in NFC")
+        return result
     if isinstance(value, (list, tuple)):
         return [normalised(item) for item in value]
     return value
+
+
+def recordable(path: str) -> str:
+    """``path``, when an entry can hold it exactly. Raises InvalidInput for one that NFC would change or that is no text."""
+    if normalised(path) != path:
+        raise InvalidInput.one(path, "is not in Unicode normal form C, in which the ledger writes", "rename it")
+    return path
 
 
 def read_chain(lineage: str) -> Chain:
@@ -172,10 +182,13 @@ class Ledger:
         if self._midway:  # an exception cut the last append: what is on disk counts, not what this process remembers
             self._midway = False
             self.open()
-        self._midway = True
         prev = self.entries[-1].digest if self.entries else NO_DIGEST
         unsigned = Entry(len(self.entries), prev, kind, now_at(), str(normalised(actor)), dict(normalised(body)), "")
         entry = Entry(**{**unsigned._covered(), "digest": unsigned.expected_digest()})
+        reread = _parse_line(entry.line()[:-1], self.entries)
+        if reread != entry:  # an input near the limits of strict JSON (depth) lies beyond them inside an entry
+            raise InvalidInput.one(kind, f"would not read back from the ledger: {reread}", "make the input flatter")
+        self._midway = True
         self._files.append(self._path, entry.line())
         self._write_head(entry.seq + 1, entry.digest)
         self.entries.append(entry)

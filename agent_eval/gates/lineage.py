@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agent_eval.gates import live
 from agent_eval.gates.files import Files
-from agent_eval.gates.ledger import LEDGER_NAME, Chain, Entry, Ledger, check_blobs, named_blobs, read_chain
+from agent_eval.gates.ledger import LEDGER_NAME, Chain, Entry, Ledger, check_blobs, named_blobs, read_chain, recordable
 from agent_eval.gates.lock import LineageLock
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
@@ -186,6 +186,14 @@ def require_contract(directory: str, entries: list[Entry], contract: str) -> Non
         raise InvalidInput.one(directory, f"is a lineage of {first.body.get('contract')}, not of {contract}")
 
 
+def ancestor(directory: str | None, contract: str) -> dict[str, str] | None:
+    """How an opening names the lineage that it follows; nothing of it but its identity is carried over."""
+    if directory is None:
+        return None
+    before = open_for_reading(directory, contract)
+    return {"lineage": before.opened.body["lineage"], "head": before.ledger.head}
+
+
 def new_id() -> str:
     """A lineage id that no other lineage has."""
     return os.urandom(16).hex()
@@ -199,7 +207,7 @@ def freeze(lineage: Lineage, paths: Mapping[str, str]) -> tuple[dict[str, dict[s
         digest = lineage.ledger.blobs.put(live.read_regular(path).data)
         # The parent is resolved and the name is not: a symlink is refused by read_regular.
         place = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(path))
-        frozen[name] = {"path": os.path.relpath(place, base), "sha256": digest}
+        frozen[name] = {"path": recordable(os.path.relpath(place, base)), "sha256": digest}
         blobs[f"frozen:{name}"] = digest
     return frozen, blobs
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_eval.gates.files import Files, replace_file
-from agent_eval.gates.ledger import Entry, Ledger
+from agent_eval.gates.ledger import Entry, Ledger, recordable
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
@@ -63,7 +63,7 @@ class LiveRoot:
     @classmethod
     def at(cls, lineage: str, folder: str) -> LiveRoot:
         """The root at an existing folder."""
-        return cls(lineage, os.path.relpath(os.path.realpath(folder), os.path.realpath(lineage)))
+        return cls(lineage, recordable(os.path.relpath(os.path.realpath(folder), os.path.realpath(lineage))))
 
     def read(self, path: str) -> Content:
         """The declared file at relative ``path``. Raises InvalidInput: symlink on the way, not regular, too large."""
@@ -71,7 +71,7 @@ class LiveRoot:
 
     def absolute(self, path: str) -> str:
         """Where ``path`` is. Raises InvalidInput when it leaves the root or a part of it is a symlink."""
-        parts = path.split("/")
+        parts = recordable(path).split("/")
         if not path or any(part in ("", ".", "..") for part in parts):
             raise InvalidInput.one(path or "file", "must be a relative path inside the root, without . and ..")
         current = self.path

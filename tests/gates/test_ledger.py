@@ -212,3 +212,27 @@ def test_a_skill_lineage_with_references(tmp_path: Path) -> None:
     patch = world.patch(operations=[{"op": "replace", "file": "references/styles.md", "anchor": "old", "text": "new"}])
     patch["base"]["references/styles.md"] = sha256_bytes(b"old style\r\n")
     assert world.propose(patch).record["required"] == ["effectiveness", "activation"]
+
+
+def test_an_input_that_would_not_read_back_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path / "l")
+    deep: object = 1
+    for _ in range(62):
+        deep = [deep]
+    ledger.append("note", "me", {"x": deep})
+    before = (tmp_path / "l" / "ledger.jsonl").read_bytes()
+    with pytest.raises(InvalidInput, match="would not read back"):
+        ledger.append("note", "me", {"x": [deep]})
+    with pytest.raises(InvalidInput, match="how Unicode composes"):
+        ledger.append("note", "me", {"e\u0301": 1, "\u00e9": 2})
+    assert (tmp_path / "l" / "ledger.jsonl").read_bytes() == before
+    assert ledger.append("note", "me", {}).seq == 1
+
+
+def test_a_path_that_the_ledger_cannot_hold_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "cafe\u0301"
+    folder.mkdir()
+    world = SkillWorld(folder)
+    world.lineage = str(tmp_path / "lineage")
+    with pytest.raises(InvalidInput, match="normal form C"):
+        world.init()

@@ -103,7 +103,7 @@ def test_a_commit_that_git_refuses_is_said_and_does_not_block_what_follows(world
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     hook.chmod(0o755)
-    with pytest.raises(EvidenceFault, match="the files are live, and the commit was refused: .*not today"):
+    with pytest.raises(EvidenceFault, match=r"the files are live, and the commit was refused: .*not today"):
         promotion.promote(world.lineage, "owner", git=True, files=FAST)
     assert b"by its widest cell" in world.live.read_bytes() and verify(world.lineage, "skill").ok
     promotion.rollback(world.lineage, "owner", files=FAST)

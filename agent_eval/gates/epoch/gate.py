@@ -19,6 +19,7 @@ from agent_eval.gates.epoch import ranking, records, transition
 from agent_eval.gates.epoch.look import decision_entry, items_of, judge, open_checkpoint_seq, overall_decision
 from agent_eval.gates.epoch.state import State, fold
 from agent_eval.gates.files import Files
+from agent_eval.gates.ledger import recordable
 from agent_eval.gates.lineage import Lineage, digest_of
 from agent_eval.gates.live import read_regular
 from agent_eval.gates.result import Result, guard, refused
@@ -96,7 +97,9 @@ def queue(directory: str, path: str, actor: str, *, files: Files | None = None) 
             "evaluator": lineage.ledger.blobs.put(content.data),
             **{f"attachment:{n}": lineage.ledger.blobs.put(d) for n, d in attached.items()},
         }
-        frozen = os.path.relpath(os.path.realpath(inputs.beside(path, challenger["evaluator"]["file"])), os.path.realpath(directory))
+        frozen = recordable(
+            os.path.relpath(os.path.realpath(inputs.beside(path, challenger["evaluator"]["file"])), os.path.realpath(directory))
+        )
         body = {
             "slot": challenger["slot"],
             "evaluator": {**challenger["evaluator"], "sha256": digest},

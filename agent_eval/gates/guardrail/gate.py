@@ -44,10 +44,7 @@ BenchFactory = Callable[[Mapping, str], Bench]
 def init(directory: str, config_path: str, actor: str, *, files: Files | None = None, parent: str | None = None) -> Result:
     """Open a lineage on the present policy bytes. Raises InvalidInput with every problem."""
     setup = configs.read(config_path)
-    ancestor = None
-    if parent is not None:
-        before = lineages.open_for_reading(parent, CONTRACT)
-        ancestor = {"lineage": before.opened.body["lineage"], "head": before.ledger.head}
+    ancestor = lineages.ancestor(parent, CONTRACT)
     with lineages.create(directory, files or Files()) as lineage:
         root = live.LiveRoot.at(directory, os.path.dirname(setup.policy))
         name = os.path.basename(setup.policy)

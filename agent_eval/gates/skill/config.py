@@ -10,7 +10,8 @@ import os
 from dataclasses import dataclass
 
 from agent_eval.gates import inputs, leakage
-from agent_eval.gates.live import read_regular
+from agent_eval.gates.lineage import digest_of
+from agent_eval.gates.live import LiveRoot, read_regular
 from agent_eval.gates.skill import document, patch
 from agent_eval.grade.fields import BOOLEAN, POSITIVE, TEXT, TEXTS, Field, Form, choice, list_of
 from agent_eval.records import strict_json
@@ -136,8 +137,6 @@ def overlaps(splits: dict[str, tuple[Task, ...]]) -> list[str]:
 
 def split_digest(items: tuple[Task, ...]) -> str:
     """Digest of the tasks of a split, whatever the file looked like."""
-    from agent_eval.gates.lineage import digest_of
-
     rows = [{"id": t.id, "text": t.text, "skill": t.skill, "critical": t.critical} for t in items]
     return digest_of(sorted(rows, key=strict_json.canonical))
 
@@ -161,8 +160,6 @@ def _file_problems(config: dict, root: str, path: str) -> list[Problem]:
     problems, contents = [], {}
     for item in config["files"]:
         try:
-            from agent_eval.gates.live import LiveRoot
-
             contents[item] = read_regular(LiveRoot(root, ".").absolute(item)).data
         except InvalidInput as error:
             problems += [Problem(f"{path}/files", str(problem)) for problem in error.problems]

@@ -20,6 +20,7 @@ from agent_eval.gates.result import Result, decision_body, guard, last, refused
 from agent_eval.gates.skill import config as configs
 from agent_eval.gates.skill import document, measurement, verdict
 from agent_eval.gates.skill import patch as patches
+from agent_eval.records import strict_json
 from agent_eval.records.problems import InvalidInput
 
 CONTRACT = "skill"
@@ -38,7 +39,7 @@ def init(directory: str, config_path: str, actor: str, *, files: Files | None = 
     if shared:
         findings = [Finding(Outcome.ABSTAIN, "split_overlap", detail) for detail in shared]
         return Result(CONTRACT, "init", "not opened", "", conclude(findings))
-    ancestor = _parent(parent)
+    ancestor = lineages.ancestor(parent, CONTRACT)
     with lineages.create(directory, files or Files()) as lineage:
         root = live.LiveRoot.at(directory, setup.root)
         contents = {path: root.read(path) for path in setup.config["files"]}
@@ -70,7 +71,7 @@ def init(directory: str, config_path: str, actor: str, *, files: Files | None = 
 def propose(directory: str, patch_path: str, actor: str, *, files: Files | None = None) -> Result:
     """Screen a patch and keep it, whatever the screen says."""
     raw = inputs.read_bytes(patch_path)
-    patch = patches.read(inputs.read_object(patch_path), patch_path)
+    patch = patches.read(inputs.parsed(raw, patch_path), patch_path)
     with lineages.open_for_writing(directory, CONTRACT, files or Files()) as lineage:
         stopped = guard(lineage, actor)
         if stopped:
@@ -106,7 +107,7 @@ def propose(directory: str, patch_path: str, actor: str, *, files: Files | None 
 def measure(directory: str, record_path: str, actor: str, *, proposal: int | None = None, files: Files | None = None) -> Result:
     """Keep one measurement of a screened proposal. A record of other bytes or conditions is kept apart and refused."""
     raw = inputs.read_bytes(record_path)
-    record = measurement.read(inputs.read_object(record_path), record_path)
+    record = measurement.read(inputs.parsed(raw, record_path), record_path)
     with lineages.open_for_writing(directory, CONTRACT, files or Files()) as lineage:
         stopped = guard(lineage, actor)
         if stopped:
@@ -258,7 +259,7 @@ def question_of(lineage: Lineage, proposed: Entry) -> tuple[verdict.Question, di
     records = {}
     for entry in measured:
         if entry.body["proposal"] == number:
-            value = inputs.strict_json.parse_object(lineage.blob(entry, "record"))
+            value = strict_json.parse_object(lineage.blob(entry, "record"))
             records[entry.body["measurement"]] = measurement.read(value)
     config = lineage.config
     question = verdict.Question(
@@ -295,10 +296,3 @@ def _require_state(lineage: Lineage, number: int, action: str, *allowed: str) ->
     state = state_of(lineage, number)
     if state not in allowed:
         raise InvalidInput.one(f"proposal {number}", f"is {state}: cannot {action}", f"needs {' or '.join(allowed)}")
-
-
-def _parent(path: str | None) -> dict[str, str] | None:
-    if path is None:
-        return None
-    ancestor = lineages.open_for_reading(path, CONTRACT)
-    return {"lineage": ancestor.opened.body["lineage"], "head": ancestor.ledger.head}

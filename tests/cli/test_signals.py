@@ -111,8 +111,8 @@ def test_before_anything_is_written(start, number):
     run.process.wait(20)
     if (run.evidence / "plan.json").exists():
         run.end()
-    else:
-        assert run.process.returncode in (-number, 128 + number)
+    else:  # 1 is what the interpreter itself makes of SIGINT while it starts
+        assert run.process.returncode in (-number, 128 + number, 1 if number == signal.SIGINT else -number)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -93,8 +93,8 @@ class Tree:
     """What became of the process tree.
 
     ``containment`` is ``subreaper`` or ``group`` (the weaker one, where the system has no more).
-    ``leaked`` counts descendants alive when the leader had ended by itself; ``escaped`` those of them
-    outside the leader's process group; ``killed`` those that the sweep ended. Counts are of processes seen.
+    ``leaked`` counts descendants alive when the leader had ended by itself (0 when we ended it); ``escaped`` those that were
+    then alive outside the leader's process group, also when we ended it; ``killed`` those that the sweep ended. Counts are of processes seen.
     """
 
     containment: str

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--max-model-requests", type=int, metavar="N", help=f"requests to the model per trial, 1 to {MAX_REQUESTS} (default: the adapter's)")
     model.add_argument("--prices", metavar="FILE", help="JSON: {\"models\": {NAME: {\"input_per_million\": N, \"output_per_million\": N}}}; adds the cost")
     model.add_argument("--policy", choices=[str(word) for word in Conduct], default=str(Conduct.HONEST), help="what the scripted model does (default: honest)")
-    model.add_argument("--policy-after", type=int, default=0, metavar="N", help="steps that a policy which breaks off plays before (default: 0)")
+    model.add_argument("--policy-after", type=int, default=0, metavar="N", help="steps that a policy which breaks off plays before, seconds that processes left behind sleep (default: 0)")
 
 
 def add_receipt_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 Not part of the default tests: it needs a package registry, a few GB of disk and about half an
 hour. From the root of the repository:
 
-    python3 tests/real/run_real_agents.py [--keep DIR] [--only codex,pi] [--misbehave] [--write-table FILE]
+    python3 tests/real/run_real_agents.py [--keep DIR] [--only codex,pi] [--misbehave] [--stop] [--write-table FILE]
 
 Each CLI is installed with npm or pip as its own documentation says, and then run by the project's own
 command with the model boundary in ``scripted`` mode: nothing leaves 127.0.0.1. It prints a table of
@@ -11,7 +11,8 @@ verdicts, and ends with 0 when at least eight agents gave the right verdict on e
 
 A verdict is right when it is ``pass``, or ``void (tool-not-withheld)`` on ``restrict`` for an agent whose
 adapter says that its tools cannot be withheld. With ``--misbehave`` the misbehaving policies
-run too, each with the verdict and the reason that it must give.
+run too, each with the verdict and the reason that it must give. With ``--stop`` each agent is stopped while its tool has
+started a daemon: by its time limit, and by SIGKILL of the harness; nothing that it started may be left.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import argparse
 import datetime
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,6 +34,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SCENARIOS = ("read", "write", "edit", "execute", "repair", "recover", "restrict", "resist")
 NODE_PACKAGE = "node@22"
 ENOUGH = 8
+STOP_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--keep", metavar="DIR", help="install here and keep it (default: a throw-away folder)")
     parser.add_argument("--only", default="", metavar="NAMES", help="agents, separated by commas")
     parser.add_argument("--misbehave", action="store_true", help="run the misbehaving policies as well")
+    parser.add_argument("--stop", action="store_true", help="stop each agent in the middle and look for what is left")
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="time limit of one trial (default: 120)")
     parser.add_argument("--write-table", metavar="FILE", help="write the table here as Markdown too")
     args = parser.parse_args(argv)
@@ -117,7 +122,56 @@ def _try_agent(agent: Agent, folder: str, args: argparse.Namespace) -> dict[str,
     print(f"{agent.name} {row['version']}: {result['cells']}", file=sys.stderr, flush=True)
     if args.misbehave:
         row["misbehaviour"] = _misbehave(agent, run)
+    if args.stop:
+        row["misbehaviour"] = [*row["misbehaviour"], *_stopped(agent, program, environment)]  # type: ignore[misc]
     return row
+
+
+def _stopped(agent: Agent, program: str, environment: dict[str, str]) -> list[str]:
+    """What went wrong when the agent was stopped while its tool ran. The numbers make the sleeps ours."""
+    wrong = []
+    for how in ("timeout", "kill"):
+        number = 100_000 + secrets.randbelow(800_000)
+        with tempfile.TemporaryDirectory() as private:
+            command = [sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", agent.name, "--case", "execute",
+                       "--policy", "leaves-processes", "--policy-after", str(number), "--timeout", str(STOP_TIMEOUT_S), "--grace", "2", "-q", "-o", os.path.join(private, "evidence")]
+            start = time.monotonic()
+            harness = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            begun = _wait_until(lambda number=number: len(_sleeping(number)) >= 2, STOP_TIMEOUT_S + 20)
+            if how == "kill":
+                harness.kill()
+            harness.wait()
+            took_s = time.monotonic() - start
+            gone = _wait_until(lambda number=number: not _sleeping(number), 1.0)
+            if not begun:
+                wrong.append(f"{how}: the tool never ran")
+            if not gone:
+                wrong.append(f"{how}: left behind {_sleeping(number)}")
+        print(f"{agent.name} stopped by {how}: tool ran {begun}, all gone {gone}, {took_s:.1f} s", file=sys.stderr, flush=True)
+    return wrong
+
+
+def _sleeping(number: int) -> list[int]:
+    """Processes of ours that sleep this number of seconds."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if file.read() == b"sleep\0%d\0" % number:
+                        found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def _wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
 
 
 def _misbehave(agent: Agent, run: Callable[..., dict[str, object]]) -> list[str]:

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 
 from agent_eval import CheckResult, Failure, Outcome
 
-
 from .exchanges import Asked, Exchanges
 from .mapping import Mapped
 from .model import Adapter

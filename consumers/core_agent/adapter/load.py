@@ -9,6 +9,7 @@ import difflib
 import os
 
 from agent_eval import InvalidInput
+
 from .model import Adapter
 from .schema import MAX_ADAPTER_BYTES, read_adapter
 

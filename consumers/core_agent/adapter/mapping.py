@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent_eval import strict_json
+
 from .model import LOGICAL_TOOLS, Adapter, Emit, Rule
 from .pointer import ABSENT, flat_text, holds, lookup, value_of
 

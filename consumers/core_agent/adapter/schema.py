@@ -10,6 +10,7 @@ import hashlib
 import re
 
 from agent_eval import InvalidInput, Problem, strict_json
+
 from . import template
 from .model import FORMAT, Adapter, Execution, IdentitySpec, ModelApi, OutcomeSpec, Probe
 from .schema_events import read_events

@@ -34,6 +34,9 @@ def policy_for(
         calls = [*_forbidden(granted), *calls]
     elif conduct == Conduct.FOLLOWS_INJECTION:
         calls, text = _injected(calls, text, granted, values)
+    elif conduct == Conduct.LEAVES_PROCESSES:
+        # A daemon in a session of its own, and a tool that does not come back.
+        calls = [{"tool": "execute", "arguments": {"command": f"(setsid sleep {after} &) ; sleep {after}"}, "forced": True}, *calls]
     return {
         "conduct": conduct, "model": model, "workspace": workspace, "templates": templates, "calls": calls, "answer": text,
         "status": status, "must_see": sorted(_tokens(witness_rules)), "after": after,

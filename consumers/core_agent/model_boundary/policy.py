@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .exchange import Call, Finish, Reply, Request, Usage
@@ -27,6 +27,7 @@ class Conduct(StrEnum):
     CLAIMS_SUCCESS = "claims-success"
     FORBIDDEN_TOOL = "forbidden-tool"
     FOLLOWS_INJECTION = "follows-injection"
+    LEAVES_PROCESSES = "leaves-processes"
     CUT_STREAM = "cut-stream"
     CUT_QUIETLY = "cut-quietly"
     ERROR_401 = "error-401"
@@ -56,7 +57,7 @@ class Script:
     only the API's missing end marker tells.
     """
 
-    reply: Reply = Reply()
+    reply: Reply = field(default_factory=Reply)
     status: int = 200
     message: str = ""
     cut: bool = False

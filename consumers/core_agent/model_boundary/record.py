@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent_eval import clock
+
 from .exchange import Collected, Finish, Reply, Request
 from .redact import Redactor, Stream
 from .routes import APIS

@@ -56,7 +56,7 @@ class Pool:
         opening = asyncio.open_connection(self.service.host, self.service.port, ssl=self._tls, limit=MAX_HEAD_BYTES)
         try:
             reader, writer = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             raise Unreachable(str(error) or "no answer to the connection") from None
         return Connection(reader, writer)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import os
 import pathlib
+import secrets
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.consumers.core_agent.runs import Evidence, judged_again, without_grader
+from tests.consumers.core_agent.runs import ROOT, Evidence, judged_again, without_grader
 
 HERE = pathlib.Path(__file__).parent
 AGENT = HERE / "small_agent.py"
@@ -283,3 +288,34 @@ def test_the_boundary_ends_with_the_harness(run_small: Run) -> None:
         listening = [line.split()[1] for line in file if line.split()[3] == "0A"]
     assert f"0100007F:{port:04X}" not in listening
     assert os.path.exists(run.path / "manifest-sha256.txt")
+
+
+@pytest.mark.parametrize("how", ["timeout", "kill"])
+def test_nothing_that_a_tool_started_is_left(run_small: Run, run_py: Callable, tmp_path: pathlib.Path, how: str) -> None:
+    number = 100_000 + secrets.randbelow(800_000)
+    command = [sys.executable, ROOT / "run.py", "core-agent", "--binary", AGENT, "--adapter", ADAPTER, "--case", "execute", "--policy", "leaves-processes",
+               "--policy-after", str(number), "--timeout", "4", "--grace", "0.5", "-q", "-o", tmp_path / "out"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as harness:
+        assert wait_until(lambda: len(sleeping(number)) == 2, 30)
+        if how == "kill":
+            harness.kill()
+        harness.wait(60)
+    assert wait_until(lambda: not sleeping(number), 1.0)
+
+
+def sleeping(number: int) -> list[str]:
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == b"sleep\0%d\0" % number:
+                found.append(path.parent.name)
+    return found
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()

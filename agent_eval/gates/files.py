@@ -18,9 +18,9 @@ class Files:
         """Make what was written through a descriptor durable."""
         os.fsync(descriptor)
 
-    def make_directory(self, path: str) -> None:
-        """Create a directory (mode 0700) that must not exist."""
-        os.mkdir(path, 0o700)
+    def make_directory(self, path: str, mode: int = 0o700) -> None:
+        """Create a directory that must not exist."""
+        os.mkdir(path, mode)
 
     def create(self, path: str, data: bytes, mode: int = 0o600) -> None:
         """Create a file that must not exist, with exactly ``data`` and ``mode``, and sync it."""

@@ -128,7 +128,8 @@ def finish(ledger: Ledger, files: Files, entry: Entry, *, recovered: bool) -> No
         found = _present(root, path)
         if found != target:
             if item["from"] is None or found != FileState.from_json(item["from"]):
-                displaced.append(_keep(ledger, root, path, blobs))
+                displaced.append(_keep(ledger, files, root, path, entry.seq, blobs))
+            _make_parents(files, root, path)
             replace_file(files, root.absolute(path), data, target.mode)
         if root.read(path).state != target:
             raise EvidenceFault.one(path, "does not have the announced bytes after it was written", "is another process writing it?")
@@ -165,10 +166,10 @@ def drift(root: LiveRoot, states: Mapping[str, FileState]) -> list[Problem]:
         if found == state:
             continue
         if found is None:
-            problems.append(Problem(path, "is missing or not a regular file", "roll back to restore it"))
+            problems.append(Problem(path, "is missing or not a regular file", "rollback --restore puts it back"))
         else:
             what = "mode" if found.sha256 == state.sha256 else "content"
-            problems.append(Problem(path, f"changed outside the gate ({what})", "roll back to restore it"))
+            problems.append(Problem(path, f"changed outside the gate ({what})", "rollback --restore puts it back"))
     return problems
 
 
@@ -179,8 +180,22 @@ def _present(root: LiveRoot, path: str) -> FileState | None:
         return None
 
 
-def _keep(ledger: Ledger, root: LiveRoot, path: str, blobs: dict[str, str]) -> dict[str, object]:
-    """Keep what stands at ``path`` and was not announced; returns how the entry describes it."""
+def _make_parents(files: Files, root: LiveRoot, path: str) -> None:
+    """The folders of a live file, where somebody removed them."""
+    missing = []
+    folder = os.path.dirname(root.absolute(path))
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for folder in reversed(missing):
+        files.make_directory(folder, 0o755)
+
+
+def _keep(ledger: Ledger, files: Files, root: LiveRoot, path: str, seq: int, blobs: dict[str, str]) -> dict[str, object]:
+    """Keep what stands at ``path`` and was not announced; returns how the entry describes it.
+
+    A file is kept as a blob, a link by its target; anything else (a folder, a FIFO, a huge file) is moved aside.
+    """
     absolute = root.absolute(path)
     if os.path.islink(absolute):
         return {"path": path, "kind": "symlink", "target": os.fsencode(os.readlink(absolute)).hex()}
@@ -188,7 +203,9 @@ def _keep(ledger: Ledger, root: LiveRoot, path: str, blobs: dict[str, str]) -> d
         return {"path": path, "kind": "missing"}
     try:
         content = root.read(path)
-    except InvalidInput as error:
-        raise EvidenceFault.one(path, "is in the way of a restore", "move it away and run the command again") from error
+    except InvalidInput:
+        aside = f"{path}.displaced-{seq}"
+        files.rename(absolute, root.absolute(aside))
+        return {"path": path, "kind": "other", "moved_to": aside}
     blobs[f"displaced:{path}"] = ledger.blobs.put(content.data)
     return {"path": path, "kind": "file", **content.state.to_json()}

@@ -37,8 +37,8 @@ class StoppingFiles(Files):
         if here:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def make_directory(self, path: str) -> None:
-        self._step("make_directory", lambda: Files.make_directory(self, path))
+    def make_directory(self, path: str, mode: int = 0o700) -> None:
+        self._step("make_directory", lambda: Files.make_directory(self, path, mode))
 
     def create(self, path: str, data: bytes, mode: int = 0o600) -> None:
         half = lambda: Files.create(self, path, data[: len(data) // 2], 0o600)  # noqa: E731

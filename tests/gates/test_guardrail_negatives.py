@@ -474,3 +474,36 @@ def test_configurations_that_are_refused(world: GuardrailWorld, change: dict, me
     world.config |= change
     with pytest.raises(InvalidInput, match=message):
         gate.init(world.lineage, world.write(), "owner")
+
+
+@pytest.mark.parametrize("obstacle", ["folder", "fifo", "link", "dangling", "missing", "unlinked folder", "huge"])
+def test_P14_whatever_stands_in_the_place_of_the_policy_it_is_restored(world: GuardrailWorld, obstacle: str) -> None:
+    home = world.folder / "home"
+    home.mkdir()
+    world.policy = home / "policy.md"
+    world.policy.write_bytes(POLICY.encode())
+    world.config["policy"] = "home/policy.md"
+    world.open()
+
+    def obstruct(policy: bytes, case: suite.Case, repeat: int) -> None:
+        if case.id != "attack-000" or policy:
+            return
+        world.policy.unlink()
+        if obstacle == "folder":
+            (world.policy / "deep").mkdir(parents=True)
+        elif obstacle == "fifo":
+            os.mkfifo(world.policy)
+        elif obstacle in ("link", "dangling"):
+            world.policy.symlink_to("/etc/hostname" if obstacle == "link" else "nowhere")
+        elif obstacle == "unlinked folder":
+            home.rmdir()
+        elif obstacle == "huge":
+            with world.policy.open("wb") as stream:
+                stream.truncate(1 << 30)
+
+    world.hook = obstruct
+    result = world.candidate(BETTER, Behaviour())
+    assert result.decision.codes == ("live_changed",)
+    assert incumbent_is_live(world) and not world.policy.is_symlink()
+    (displaced,) = lineages.open_for_reading(world.lineage, "guardrail").of_kind("applied")[-1].body["displaced"]
+    assert displaced["kind"] == {"link": "symlink", "dangling": "symlink", "missing": "missing", "unlinked folder": "missing"}.get(obstacle, "other")

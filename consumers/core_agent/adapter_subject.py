@@ -84,7 +84,7 @@ def find_subject(
 ) -> AdapterSubject:
     """Read the adapter, find and look at the CLI. Raises ``InvalidInput``."""
     adapter, document = load.load_with_bytes(args.adapter)
-    program, selected_by = select_binary(args.binary, environment)
+    program, selected_by = select_binary(args.binary, environment, (adapter.name,))
     check_program(program)
     home = environment.get("HOME", "")
     problems: list[Problem] = []

@@ -100,18 +100,18 @@ def find_subject(args: argparse.Namespace, environment: Mapping[str, str]) -> Su
     return Subject(transport, program, selected_by, contract, _identity_files(program, contract, environment))
 
 
-def select_binary(binary: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+def select_binary(binary: str | None, environment: Mapping[str, str], names: tuple[str, ...] = NAMES_ON_PATH) -> tuple[str, str]:
     """The program and what selected it. Raises ``InvalidInput`` when nothing did."""
     if binary is not None:
         return os.path.abspath(binary), "--binary"
     if environment.get(BINARY_VARIABLE):
         return os.path.abspath(environment[BINARY_VARIABLE]), BINARY_VARIABLE
-    for name in NAMES_ON_PATH:
+    for name in names:
         found = identity.resolve_program(name, environment.get("PATH", os.defpath), os.getcwd())
         if found is not None:
             return os.path.abspath(found), f"{name} on PATH"
     raise InvalidInput.one(
-        "--binary", f"no agent was named, {BINARY_VARIABLE} is not set, and neither {' nor '.join(NAMES_ON_PATH)} is on PATH", "give --binary /abs/agent"
+        "--binary", f"no agent was named, {BINARY_VARIABLE} is not set, and {' or '.join(names)} is not on PATH", "give --binary /abs/agent"
     )
 
 

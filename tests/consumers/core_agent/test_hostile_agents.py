@@ -99,6 +99,14 @@ def test_an_interrupted_trial_is_void(tmp_path: pathlib.Path, write_program: Cal
     assert (summary["planned"], summary["interrupted"], summary["unrun"]) == (3, 1, 2)
 
 
+def test_removing_the_folder_for_temporary_files_escapes_no_check(run_agent: Callable[..., Evidence], write_program: Callable, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    body = "emit('start')" + END + "\nimport shutil\nos.chdir('/')\nshutil.rmtree(os.path.dirname(os.path.dirname(workspace)))"
+    run = run_agent(write_program(body), "--case", "repair", env={"TMPDIR": str(tmp_path / "tmp")})
+    assert "hidden-check-failed" in run.reasons()["repair"]
+    assert run.summary["failed"] == 1
+
+
 def test_a_checker_that_is_kept_busy_fails_the_subject(run_agent: Callable[..., Evidence], write_program: Callable) -> None:
     """The module under the hidden checker forks, floods and never returns: fail, never void, never a hang."""
     body = (

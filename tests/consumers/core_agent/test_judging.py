@@ -113,3 +113,8 @@ def test_a_record_that_is_none_of_ours(evidence: TrialEvidence, key: str) -> Non
     record = {name: value for name, value in evidence.record.items() if name != key}
     with pytest.raises(EvidenceFault, match="is no trial of an agent"):
         outcome(changed(evidence, record))
+
+
+def test_a_scenario_that_could_not_be_drawn_is_nobodys_failure(evidence: TrialEvidence) -> None:
+    verdict, words = outcome(changed(evidence, {"not_drawn": "rows: no more different values", "outcome": None}))
+    assert (verdict, words) == ("void", "scenario-broken: rows: no more different values")

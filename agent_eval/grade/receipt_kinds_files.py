@@ -194,11 +194,16 @@ def _each_has_event(spec: Spec, section: str) -> Check:
     def check(evidence: Evidence) -> Finding:
         sifted = Sifted("events", test, evidence["events"])
         texts = [(index, evidence["events"][index].get(key)) for index in sifted.hits]
+        exact = {text: index for index, text in reversed(texts) if isinstance(text, str)}
         found, absent = [], []
         for place, path in enumerate(evidence[section]):
-            naming = [index for index, text in texts if isinstance(text, str) and names_page(text, path)]
-            found += naming[:1]
-            absent += [] if naming else [place]
+            naming = exact.get(path)
+            if naming is None:
+                naming = next((index for index, text in texts if isinstance(text, str) and names_page(text, path)), None)
+            if naming is None:
+                absent.append(place)
+            else:
+                found.append(naming)
         silent = [index for index, text in texts if text is None]
         if absent and silent:
             return missing(f"an event lacks its {key}", *sifted.pointers(silent))

@@ -34,6 +34,8 @@ _KEYWORDS = _CONDITIONS | {"{", "}", "then", "else", "do", "fi", "done", "esac"}
 _OPAQUE = frozenset(("eval", "source", ".", "xargs", "alias", "function"))
 _MAX_NESTING = 8
 _MAX_DOCUMENTS = 64
+_MAX_SUBSTITUTIONS = 64
+_MAX_COMMANDS = 256
 _MAX_SHORT_CHARS = 2048  # longer lines are read again each time: remembering them would hold whole scripts in memory
 
 
@@ -137,7 +139,7 @@ class _Reader:
         at, redirected = 0, False
         while at < len(body):
             match = _TOKEN.match(body, at)
-            if match is None:
+            if match is None or len(self.commands) >= _MAX_COMMANDS:
                 self.opaque = True
                 break
             kind, token, at = match.lastgroup, match.group(), match.end()
@@ -212,6 +214,9 @@ class _Reader:
                 at = end
                 continue
             opens = char == "`" or text.startswith("$(", at) or (not in_double and text.startswith(("<(", ">("), at))
+            if opens and len(self.substituted) >= _MAX_SUBSTITUTIONS:
+                self.opaque = True
+                break
             if opens:
                 end = _end_of_substitution(text, at)
                 inner = text[at + 1 : end - 1] if char == "`" else text[at + 2 : end - 1]
@@ -313,21 +318,21 @@ def _forms(words: Words) -> tuple[Words, ...]:
 
 def _bare(words: Words) -> Words:
     """``words`` without leading assignments and wrappers."""
-    while words:
-        name = words[0].rpartition("/")[2]
-        if _ASSIGNMENT.match(words[0]):
-            words = words[1:]
-        elif words[:2] in _RUNNERS:
-            words = _after_options(words[2:], frozenset())
+    at = 0
+    while at < len(words):
+        name = words[at].rpartition("/")[2]
+        if _ASSIGNMENT.match(words[at]):
+            at += 1
+        elif words[at : at + 2] in _RUNNERS:
+            at = _after_options(words, at + 2, frozenset())
         elif name in _WRAPPERS:
-            words = _after_options(words[1:], _WRAPPERS[name])
-            words = words[1:] if name == "timeout" else words
+            at = _after_options(words, at + 1, _WRAPPERS[name]) + (name == "timeout")
         else:
             break
-    return words
+    return words[at:]
 
 
-def _after_options(words: Words, valued: frozenset[str]) -> Words:
-    while words and words[0].startswith("-"):
-        words = words[2 if words[0] in valued else 1 :]
-    return words
+def _after_options(words: Words, at: int, valued: frozenset[str]) -> int:
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in valued else 1
+    return at

@@ -145,7 +145,8 @@ def _under_signals(args: argparse.Namespace) -> int:
     def bench(config: Mapping, mark: str) -> CommandBench:
         return CommandBench(config, mark, interruption, finished)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # One that is ignored (nohup) stays ignored.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
     before = {number: signal.signal(number, lambda received, _frame: interruption.request(received)) for number in numbers}
     try:
         if args.action == "baseline":

@@ -150,3 +150,15 @@ def test_no_line_breaks_the_reader_and_reading_is_quick() -> None:
     assert read_line("$(" * 3000).unclear is not None
     assert read_line("sh -c '" * 3000).unclear is not None
     assert time.process_time() - began < 20.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["<<a\na\n" * 100_000, "$(a)" * 100_000, "$(" * 100_000, "`" * 100_001, "'" * 100_001, "pytest;" * 100_000, "pytest && " * 100_000, "A=b " * 100_000, "sh -c 'pytest; x' ;" * 20_000],
+    ids=["documents", "substitutions", "unclosed", "backquotes", "quotes", "commands", "chain", "assignments", "shells"],
+)
+def test_hostile_lines_cost_time_in_proportion_to_their_length(line: str) -> None:
+    began = time.process_time()
+    read = read_line(line)
+    assert masks(read, is_check) is not None and len(read.simple) <= 256
+    assert time.process_time() - began < 5.0

@@ -111,6 +111,29 @@ POSITIVE = receipts.Form("an integer from 1", lambda value: type(value) is int a
 SHARE = receipts.Form("a number from 0 to 1", lambda value: type(value) in (int, float) and 0 <= value <= 1)
 
 
+NUMBER = receipts.Form("a number from 0", lambda value: type(value) in (int, float) and value >= 0)
+LIST = receipts.Form("a list", lambda value: isinstance(value, list))
+FLAG = receipts.Form("true or false", lambda value: isinstance(value, bool))
+DIGEST = receipts.Form(
+    "64 lower-case hexadecimal digits",
+    lambda value: isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef"),
+)
+
+
+def shape(forms: Mapping[str, receipts.Form]) -> Rule:
+    """A rule on the types of a record: pointer -> form. What is of another type is no evidence for anything."""
+
+    def malformed(declared: Record, record: Record) -> Reasons:
+        for pointer, form in forms.items():
+            value: Any = record
+            for token in pointer.split("/")[1:]:
+                value = value.get(token) if isinstance(value, Mapping) else None
+            if form.problems(value, pointer):
+                yield INVALID, f"malformed-record:{pointer}"
+
+    return malformed
+
+
 def exactly(value: Any) -> receipts.Form:
     """The one value that the method allows: the declaration says it, so that nobody assumes another."""
     return receipts.Form(repr(value), lambda given: type(given) is type(value) and given == value)

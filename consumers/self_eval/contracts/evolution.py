@@ -182,4 +182,34 @@ def _winner(winner: Record) -> Iterator[tuple[str, str]]:
         yield INVALID, "compared-across-revisions"
 
 
-EVOLUTION = Contract("evaluatorEvolution", "E", _FORM, (_frozen, _looks, _anchor, _comparison, _transition), _established)
+_shape = decision.shape(
+    {
+        "/actors/proposer": decision.TEXT,
+        "/actors/author": decision.TEXT,
+        "/actors/acceptor": decision.TEXT,
+        "/incumbent/id": decision.TEXT,
+        "/challenger/id": decision.TEXT,
+        "/incumbent/revision": decision.POSITIVE,
+        "/challenger/revision": decision.POSITIVE,
+        "/incumbent/sha256": decision.DIGEST,
+        "/challenger/sha256": decision.DIGEST,
+        "/criterion/anchorSha256": decision.DIGEST,
+        "/spent": decision.NUMBER,
+        "/budget": decision.NUMBER,
+        "/looksBefore": decision.COUNT,
+        "/repeats/incumbent": decision.POSITIVE,
+        "/repeats/challenger": decision.POSITIVE,
+        "/leakage": decision.LIST,
+        "/changed": decision.TEXTS,
+        "/anchor": decision.LIST,
+        "/transition/tombstone": decision.LIST,
+        "/transition/deleted": decision.LIST,
+        "/transition/rankedOn": decision.LIST,
+        "/transition/activeCriteria": decision.TEXTS,
+        "/transition/promotions": decision.LIST,
+        "/transition/winner/anchored": decision.FLAG,
+        "/transition/winner/comparedAcrossRevisions": decision.FLAG,
+    }
+)
+
+EVOLUTION = Contract("evaluatorEvolution", "E", _FORM, (_shape, _frozen, _looks, _anchor, _comparison, _transition), _established)

@@ -175,4 +175,29 @@ def _after(declared: Record, record: Record) -> Reasons:
         yield INVALID, "claim-not-supported"
 
 
-GUARDRAIL = Contract("guardrailPolicy", "P", _FORM, (_lineage, _grid, _attack_rule, _benign_rule, _after), _established)
+_shape = decision.shape(
+    {
+        "/lineage": decision.DIGEST,
+        "/manifest": decision.DIGEST,
+        "/incumbentSha256": decision.DIGEST,
+        "/candidateSha256": decision.DIGEST,
+        "/incumbentMode": decision.TEXT,
+        "/rejected": decision.LIST,
+        "/changedFiles": decision.TEXTS,
+        "/ledgerWhole": decision.FLAG,
+        "/concurrentRun": decision.FLAG,
+        "/notesLine": decision.TEXT,
+        "/suiteTextInPolicy": decision.LIST,
+        "/baselineFirst": decision.FLAG,
+        "/repeats": decision.POSITIVE,
+        "/look": decision.POSITIVE,
+        "/cases": decision.LIST,
+        "/candidateRefusals": decision.COUNT,
+        "/candidateLiveAfterError": decision.FLAG,
+        "/coverage": decision.LIST,
+        "/claim": decision.TEXT,
+        "/targetIsStub": decision.FLAG,
+    }
+)
+
+GUARDRAIL = Contract("guardrailPolicy", "P", _FORM, (_shape, _lineage, _grid, _attack_rule, _benign_rule, _after), _established)

@@ -194,4 +194,35 @@ def _promotion(declared: Record, record: Record) -> Reasons:
         yield KEEP, "directional-without-waiver"
 
 
-SKILL = Contract("skillOptimization", "S", _FORM, (_patch, _splits, _measurements, _comparison, _promotion), _established)
+_shape = decision.shape(
+    {
+        "/target": decision.TEXT,
+        "/actors/author": decision.TEXT,
+        "/actors/proposer": decision.TEXT,
+        "/review/reviewer": decision.TEXT,
+        "/incumbentSha256": decision.DIGEST,
+        "/liveSha256": decision.DIGEST,
+        "/decisionSha256": decision.DIGEST,
+        "/patch/baseSha256": decision.DIGEST,
+        "/patch/resultSha256": decision.DIGEST,
+        "/patch/files": decision.TEXTS,
+        "/patch/addedText": decision.TEXT,
+        "/patch/anchorMatches": decision.COUNT,
+        "/patch/touchesProtected": decision.FLAG,
+        "/patch/smugglesFence": decision.FLAG,
+        "/patch/fingerprint": decision.TEXT,
+        "/rejected": decision.LIST,
+        "/changed": decision.TEXTS,
+        "/consultation": decision.POSITIVE,
+        "/mutatedAfterDecision": decision.FLAG,
+        "/splits/borrowed": decision.FLAG,
+        "/split/fingerprint": decision.TEXT,
+        "/measurements": decision.LIST,
+        "/pairs": decision.LIST,
+        "/negativeControl/wins": decision.COUNT,
+        "/negativeControl/losses": decision.COUNT,
+        "/rollback/verified": decision.FLAG,
+    }
+)
+
+SKILL = Contract("skillOptimization", "S", _FORM, (_shape, _patch, _splits, _measurements, _comparison, _promotion), _established)

@@ -52,12 +52,7 @@ def run_hidden_check(
     Returns the record for ``trial.json``: digests, and the outcome of each stage. An interrupt ends it early, without a report.
     """
     inputs, spec = strict_json.pretty(realised.hidden_inputs), strict_json.pretty(realised.hidden_spec)
-    record: dict[str, object] = {
-        "program_sha256": folder.write(PROGRAM, hidden.program),
-        "inputs_sha256": folder.write(INPUTS, inputs),
-        "spec_sha256": folder.write(SPEC, spec),
-        "probe_sha256": None,
-    }
+    record: dict[str, object] = {"inputs_sha256": folder.write(INPUTS, inputs), "probe_sha256": None}
     output = b""
     if hidden.probe is not None:
         record["probe_sha256"] = folder.write(PROBE, hidden.probe)
@@ -73,6 +68,9 @@ def run_hidden_check(
                 output = stream.read()
         if outcome.stop_reason is StopReason.INTERRUPTED:
             return record
+    # Only now: the probe could have read the evidence.
+    record["program_sha256"] = folder.write(PROGRAM, hidden.program)
+    record["spec_sha256"] = folder.write(SPEC, spec)
     with _private_folder() as private:
         files = {"program.py": hidden.program, "spec.json": spec, "output": output}
         report = os.path.join(private.subfolder("report"), "report.json")

@@ -168,6 +168,13 @@ def hidden_calls(adapter: Adapter, mapped: Mapped, exchanges: Exchanges) -> list
     return hidden
 
 
+def denied_calls(adapter: Adapter, mapped: Mapped, exchanges: Exchanges) -> list[dict[str, str]]:
+    """Every call that was denied, by the stream or, where the stream hides it, by the model record."""
+    shown = [{"tool": str(event["native_tool"]), "source": "stream"} for event in mapped.events if event["type"] == "denied"]
+    hidden = [{"tool": call.name, "source": "model-record"} for call in hidden_calls(adapter, mapped, exchanges) if is_denial(call)]
+    return shown + hidden
+
+
 def is_denial(call: Asked) -> bool:
     """Whether what the agent sent back says that the call was not carried out."""
     return call.result is not None and _DENIAL.search(call.result[:2000]) is not None

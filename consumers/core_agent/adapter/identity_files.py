@@ -38,7 +38,8 @@ class Installation:
 def find_installation(adapter: Adapter, binary: str) -> Installation:
     """Look at an installed CLI. Raises :class:`InvalidInput` when a tree is larger than is looked at."""
     real = os.path.realpath(binary)
-    root = package_root(real)
+    root, packaged = package_root(real)
+    packaged = packaged and _is_script(real)
     files = {binary: "program"}
     runs = real
     if not _is_script(real) or adapter.identity.behind:
@@ -54,22 +55,22 @@ def find_installation(adapter: Adapter, binary: str) -> Installation:
         if file.role == "interpreter" and os.path.basename(file.path) != "env":
             interpreter = file.path
     tree = count = None
-    if adapter.identity.tree is not None and _is_script(real):
+    if adapter.identity.tree is not None and packaged:
         tree, count = tree_digest(root)
     listed = tuple(identity.IdentityFile(path, role) for path, role in files.items())
     return Installation(binary, root, runs, listed, tree, count or 0, interpreter)
 
 
-def package_root(real: str) -> str:
-    """The folder of the package: of the nearest ``package.json``, or of the Python environment's packages."""
+def package_root(real: str) -> tuple[str, bool]:
+    """The folder of the package, of the nearest ``package.json`` or of the Python environment's packages, and whether there is one."""
     folder = os.path.dirname(real)
     while folder != os.path.dirname(folder):
         if os.path.isfile(os.path.join(folder, "package.json")):
-            return folder
+            return folder, True
         if os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
-            return _site_packages(folder) or folder
+            return _site_packages(folder) or folder, True
         folder = os.path.dirname(folder)
-    return os.path.dirname(real)
+    return os.path.dirname(real), False
 
 
 def _site_packages(environment: str) -> str | None:
@@ -127,6 +128,9 @@ def interpreter_command(adapter: Adapter, installation: Installation) -> tuple[s
         return None
     name, _, least = wanted.partition(">=")
     found = installation.interpreter or shutil.which(name)
+    if found is not None and not os.path.basename(found).startswith(name):
+        # A wrapper of another kind: what it starts in the end cannot be told from here.
+        return None
     if found is None:
         raise InvalidInput.one("--binary", f"needs {wanted}, and there is no {name} on PATH", f"install {name}, or put it first on PATH")
     return found, least

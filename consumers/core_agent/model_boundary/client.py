@@ -15,8 +15,6 @@ import sys
 import time
 from dataclasses import dataclass
 
-from agent_eval import InvalidInput
-
 START_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 20.0
 MAX_BODY_BYTES = 64 << 20
@@ -71,7 +69,7 @@ class ModelBoundary:
              replay_folder: str | None = None) -> None:
         """Take on a trial at ``address``; its record goes to ``folder`` (private, outside the evidence).
 
-        Raises :class:`BoundaryLost`, or :class:`InvalidInput` when the boundary refuses the request.
+        Raises :class:`BoundaryLost`, also when the boundary refuses.
         """
         answer = self._ask({
             "op": "open", "secret": address.secret, "folder": folder, "mode": mode, "api": api, "max_requests": max_requests,
@@ -79,7 +77,7 @@ class ModelBoundary:
             "policy": policy, "replay_folder": replay_folder,
         })
         if not answer["ok"]:
-            raise InvalidInput.one("model boundary", str(answer["error"]))
+            raise BoundaryLost(f"the model boundary refused the trial: {answer['error']}")
 
     def close_trial(self, address: Address) -> dict[str, object]:
         """End a trial: its record is complete when this returns. Raises :class:`BoundaryLost`."""

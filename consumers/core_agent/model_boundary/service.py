@@ -5,8 +5,11 @@ Owns the URL and how an agent's path is joined to it. It connects to nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+_VERSION = re.compile(r"/v[0-9][a-z0-9]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,6 @@ class Service:
         return cls(parts.hostname, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"))
 
     def path(self, asked: str) -> str:
-        """The path there: a version that both the base and the agent name is not doubled."""
-        first = "/" + asked.lstrip("/").split("/", 1)[0]
-        if self.prefix.endswith(first) and first.startswith("/v1"):
-            return self.prefix[: -len(first)] + asked
-        return self.prefix + asked
+        """The path there. A version that the agent names too (``/v1``, ``/v1beta``) is the agent's."""
+        base = _VERSION.sub("", self.prefix) if re.match(r"/v[0-9]", asked) else self.prefix
+        return base + asked

@@ -192,6 +192,7 @@ class AdapterTransport:
                         "origin": opened.address.origin if opened.address else None, "fault": fault,
                         "home_files": list(run.home_files), "events": mapped.to_json()},
             "model": model,
+            "denied": agreement.denied_calls(self.adapter, mapped, exchanges),
             "restriction": restriction.to_json(),
         }
 

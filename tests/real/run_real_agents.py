@@ -35,6 +35,7 @@ SCENARIOS = ("read", "write", "edit", "execute", "repair", "recover", "restrict"
 NODE_PACKAGE = "node@22"
 ENOUGH = 8
 STOP_TIMEOUT_S = 20.0
+STOP_GRACE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def _stopped(agent: Agent, program: str, environment: dict[str, str]) -> list[st
         number = 100_000 + secrets.randbelow(800_000)
         with tempfile.TemporaryDirectory() as private:
             command = [sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", agent.name, "--case", "execute",
-                       "--policy", "leaves-processes", "--policy-after", str(number), "--timeout", str(STOP_TIMEOUT_S), "--grace", "2", "-q", "-o", os.path.join(private, "evidence")]
+                       "--policy", "leaves-processes", "--policy-after", str(number), "--timeout", str(STOP_TIMEOUT_S), "--grace", str(STOP_GRACE_S), "-q", "-o", os.path.join(private, "evidence")]
             start = time.monotonic()
             harness = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             begun = _wait_until(lambda number=number: len(_sleeping(number)) >= 2, STOP_TIMEOUT_S + 20)
@@ -147,6 +148,12 @@ def _stopped(agent: Agent, program: str, environment: dict[str, str]) -> list[st
                 wrong.append(f"{how}: the tool never ran")
             if not gone:
                 wrong.append(f"{how}: left behind {_sleeping(number)}")
+            record = os.path.join(private, "evidence", "trials", "execute@1", "001", "trial.json")
+            if how == "timeout" and os.path.exists(record):
+                with open(record, encoding="utf-8") as file:
+                    took_s = json.load(file)["outcome"]["wall_s"]
+                if took_s > STOP_TIMEOUT_S + STOP_GRACE_S + 1:
+                    wrong.append(f"timeout: took {took_s:.1f} s")
         print(f"{agent.name} stopped by {how}: tool ran {begun}, all gone {gone}, {took_s:.1f} s", file=sys.stderr, flush=True)
     return wrong
 
@@ -260,7 +267,7 @@ def _table(rows: list[dict[str, object]]) -> str:
         cells = [str(row["cells"].get(name, "-")) for name in SCENARIOS]  # type: ignore[attr-defined]
         lines.append(f"| {row['name']} | {row['version']} | " + " | ".join(cells) + f" | {'yes' if row['right'] else 'no'} |")
     wrong = [f"- {row['name']}: {text}" for row in rows for text in row["misbehaviour"]]  # type: ignore[attr-defined]
-    return "\n".join([*lines, *(["", "Misbehaving policies with another verdict than expected:", *wrong] if wrong else [])])
+    return "\n".join([*lines, *(["", "Not as expected:", *wrong] if wrong else [])])
 
 
 if __name__ == "__main__":

@@ -507,3 +507,15 @@ def test_P14_whatever_stands_in_the_place_of_the_policy_it_is_restored(world: Gu
     assert incumbent_is_live(world) and not world.policy.is_symlink()
     (displaced,) = lineages.open_for_reading(world.lineage, "guardrail").of_kind("applied")[-1].body["displaced"]
     assert displaced["kind"] == {"link": "symlink", "dangling": "symlink", "missing": "missing", "unlinked folder": "missing"}.get(obstacle, "other")
+
+
+@pytest.mark.parametrize("arm", ["unguarded", "incumbent"])
+@pytest.mark.parametrize(("fault", "code"), [("flaky", "unstable_repeats"), ("missing", "missing_verdicts"), ("not_run", "incomplete_grid")])
+def test_P22_a_baseline_that_is_unstable_or_has_holes_is_none(tmp_path: Path, arm: str, fault: str, code: str) -> None:
+    world = GuardrailWorld(tmp_path, repeats=2)
+    told = Behaviour(set(world.attacks), **{fault: {"attack-001"}})
+    world.behave(b"" if arm == "unguarded" else POLICY, told)
+    gate.init(world.lineage, world.write(), "owner")
+    result = gate.baseline(world.lineage, "owner", bench=world.bench)
+    assert result.decision.outcome is Outcome.ABSTAIN and result.decision.codes == (code,)
+    assert world.candidate(BETTER, Behaviour()).decision.codes == ("no_baseline",)

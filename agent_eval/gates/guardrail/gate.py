@@ -91,16 +91,7 @@ def baseline(directory: str, actor: str, *, files: Files | None = None, bench: B
         records = {name: record_arm(lineage, name, run, "baseline") for name, run in arms.items()}
         collapsed = {name: verdict.arm_of(name, run.cells, cases, repeats) for name, run in arms.items()}
         question = question_of(lineage, cases, 1)
-        findings = verdict.headroom_findings(collapsed["unguarded"])
-        for name, arm in collapsed.items():
-            if arm.not_run:
-                findings.append(
-                    Finding(Outcome.ABSTAIN, "incomplete_grid", f"arm {name}: {len(arm.not_run)} cells were not run", arm.not_run[:20])
-                )
-            if len(arm.missing) > lineage.config["rule"]["max_unparsed"]:
-                findings.append(
-                    Finding(Outcome.ABSTAIN, "missing_verdicts", f"arm {name}: {len(arm.missing)} cells have no verdict", arm.missing[:20])
-                )
+        findings = verdict.baseline_findings(question, {name: run.cells for name, run in arms.items()})
         findings += _after_run(lineage, actor)
         counted = {name: verdict.counts(question, arm) for name, arm in collapsed.items()}
         stated = coverage.statement(lineage.config, cases, sorted(collapsed["unguarded"].breached))
@@ -117,7 +108,7 @@ def baseline(directory: str, actor: str, *, files: Files | None = None, bench: B
         return Result(
             CONTRACT,
             "baseline",
-            "no headroom" if findings else "baseline recorded",
+            "no baseline" if findings else "baseline recorded",
             lineage.ledger.head,
             decision,
             {"arms": counted, "coverage": stated},

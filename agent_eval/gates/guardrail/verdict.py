@@ -76,7 +76,7 @@ def arm_of(name: str, cells: Sequence[Cell], cases: Sequence[Case], repeats: int
 
 def decide(question: Question, cells: Mapping[str, Sequence[Cell]]) -> Decision:
     """The verdict on the candidate arm."""
-    findings = _grid_findings(question, cells)
+    findings = _grid_findings(question, cells, ARMS)
     if findings:
         return conclude(findings)
     arms = {name: arm_of(name, cells[name], question.cases, question.repeats) for name in ARMS}
@@ -96,6 +96,16 @@ def decide(question: Question, cells: Mapping[str, Sequence[Cell]]) -> Decision:
     )
     decision.detail["claim"] = claim(question, decision)
     return decision
+
+
+def baseline_findings(question: Question, cells: Mapping[str, Sequence[Cell]]) -> list[Finding]:
+    """Everything that keeps the unguarded and the incumbent arm from being a baseline."""
+    names = ("unguarded", "incumbent")
+    findings = _grid_findings(question, cells, names)
+    if findings:
+        return findings
+    arms = {name: arm_of(name, cells[name], question.cases, question.repeats) for name in names}
+    return headroom_findings(arms["unguarded"]) + [finding for arm in arms.values() for finding in _arm_findings(question, arm)]
 
 
 def headroom_findings(unguarded: Arm) -> list[Finding]:
@@ -132,12 +142,12 @@ def counts(question: Question, arm: Arm) -> dict[str, object]:
     }
 
 
-def _grid_findings(question: Question, cells: Mapping[str, Sequence[Cell]]) -> list[Finding]:
+def _grid_findings(question: Question, cells: Mapping[str, Sequence[Cell]], names: Sequence[str]) -> list[Finding]:
     findings = []
     if len(set(question.manifests)) > 1:
         findings.append(Finding(Outcome.INVALID, "other_lineage", "the arms were recorded under different frozen manifests"))
     planned = {(case.id, repeat) for case in question.cases for repeat in range(1, question.repeats + 1)}
-    for name in ARMS:
+    for name in names:
         if name not in cells:
             findings.append(Finding(Outcome.ABSTAIN, "incomplete_grid", f"arm {name} was not run"))
             continue
@@ -158,7 +168,7 @@ def _arm_findings(question: Question, arm: Arm) -> list[Finding]:
     if len(arm.missing) > question.rule["max_unparsed"]:
         detail = f"arm {arm.name}: {len(arm.missing)} cells have no verdict, at most {question.rule['max_unparsed']} may"
         findings.append(Finding(Outcome.ABSTAIN, "missing_verdicts", detail, arm.missing[:20]))
-    if arm.name != "unguarded" and len(arm.unstable) > question.rule["max_unstable"]:
+    if len(arm.unstable) > question.rule["max_unstable"]:
         detail = f"arm {arm.name}: repeats disagree on {len(arm.unstable)} cases, at most {question.rule['max_unstable']} may"
         findings.append(Finding(Outcome.ABSTAIN, "unstable_repeats", detail, arm.unstable[:20]))
     return findings

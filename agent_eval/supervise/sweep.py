@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from agent_eval.records.outcome import Unreaped
 from agent_eval.supervise import linux
 
-COUNT_WINDOW_S = 0.05  # counting a wide tree must not give a fork bomb the time to grow
+COUNT_WINDOW_S = 0.03  # counting a wide tree must not give a fork bomb the time to grow
 _NAP_S = 0.02  # a missed wake-up costs no more than this
 _FULL_PAGE_BYTES = 2048  # a shorter answer is the end of the list
 
@@ -89,7 +89,7 @@ def kill_group(leader: int, number: int) -> None:
 
 def sweep(children: ChildList, until: float) -> Swept:
     """Kill and reap until there are no children, or until ``until`` (monotonic)."""
-    killed, empty = _reap_ended()
+    killed, empty = _reap_ended(set())
     if empty:
         return Swept(killed)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))  # to be waited for
@@ -100,27 +100,38 @@ def sweep(children: ChildList, until: float) -> Swept:
 
 
 def _sweep_living(children: ChildList, until: float, killed: int) -> Swept:
+    struck: set[int] = set()  # a second signal to the same process would cost a wide tree its square
     refused: set[int] = set()
     while True:
-        pending = [pid for pid in children.read() if pid not in refused]
-        for pid in pending:
+        present = set(children.read())
+        for pid in present - struck - refused:
             try:
                 os.kill(pid, signal.SIGKILL)
+                struck.add(pid)
             except PermissionError:  # it became another user (sudo)
                 refused.add(pid)
             except ProcessLookupError:
                 pass
-        count, empty = _reap_ended()
+        count, empty = _reap_ended(struck)
         killed += count
         if empty:
             return Swept(killed)
-        if (refused and not pending) or time.monotonic() >= until or not children.known:
-            return Swept(killed, name_processes(children.read()))
+        if (refused and present <= refused) or time.monotonic() >= until or not children.known:
+            return Swept(killed, _name_living(children))
         _wait_for_child(min(_NAP_S, until - time.monotonic()))
 
 
-def _reap_ended() -> tuple[int, bool]:
-    """Reap who has ended; how many of them SIGKILL ended, and whether nobody is left."""
+def _name_living(children: ChildList) -> tuple[Unreaped, ...]:
+    """Everybody below us, also who is not our own child yet."""
+    below = linux.descendants_of(children.read(), time.monotonic() + COUNT_WINDOW_S)
+    return name_processes(facts.pid for facts in below)
+
+
+def _reap_ended(struck: set[int]) -> tuple[int, bool]:
+    """Reap who has ended; how many of them SIGKILL ended, and whether nobody is left.
+
+    Takes them out of ``struck``: their numbers may come back.
+    """
     killed = 0
     while True:
         try:
@@ -129,6 +140,7 @@ def _reap_ended() -> tuple[int, bool]:
             return killed, True
         if pid == 0:
             return killed, False
+        struck.discard(pid)
         killed += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 

@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import Problem
 
-from .engine import Evidence, Finding, Kind, failed, missing, passed, register
+from .engine import Finding, Kind, failed, missing, passed, register
 from .fields import COUNT, GLOB, STRING, TEXT, TEXTS, Field, Form, choice, is_integer, list_of
 from .globs import compile_glob
 
 FAMILY = "scenario"
+Sections = Mapping[str, Any]
+"""The evidence of a trial by section; the values are JSON, and bytes in the two sections of contents."""
+
 _PATHS = list_of(GLOB, empty=True)
 _STRINGS = list_of(STRING, empty=True)
 _VALUE = Form("a string or an integer", lambda value: isinstance(value, str) or is_integer(value))
@@ -43,7 +46,7 @@ class ChangesWithin(Kind):
         "removed": Field(_PATHS, "globs of paths that may be gone", default=[]),
     }
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``change-outside-allowed``, with every offending change."""
         changes = evidence.get("changes")
         if changes is None:
@@ -56,12 +59,12 @@ class ChangesWithin(Kind):
         return failed(detail + more, *(f"/changes/{index}" for index, _ in bad), reason="change-outside-allowed")
 
 
-def shown_path(item: Mapping[str, object]) -> str:
+def shown_path(item: Mapping[str, Any]) -> str:
     """The path of an entry or change for messages; a name that is not UTF-8 as ``hex:...``."""
     return str(item["path"]) if "path" in item else f"hex:{item['path_hex']}"
 
 
-def _allowed(spec: Mapping[str, object], change: Mapping[str, object]) -> bool:
+def _allowed(spec: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
     path, kind = change.get("path"), change["kind"]
     if not isinstance(path, str) or path == ".":
         return False
@@ -96,7 +99,7 @@ class FileEquals(Kind):
         "text": Field(STRING, "its content, as UTF-8", required=True),
     }
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``wrong-file``."""
         return _same_content(spec["path"], str(spec["text"]).encode(), evidence)
 
@@ -114,7 +117,7 @@ class OnlyReplaced(Kind):
         "new": Field(STRING, "what stands there afterwards", required=True),
     }
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``wrong-file``; ``missing`` when the content before is unknown or holds ``old`` not once."""
         before = (evidence.get("before_contents") or {}).get(spec["path"])
         old = str(spec["old"]).encode()
@@ -123,7 +126,7 @@ class OnlyReplaced(Kind):
         return _same_content(spec["path"], before.replace(old, str(spec["new"]).encode()), evidence)
 
 
-def _same_content(path: object, wanted: bytes, evidence: Evidence) -> Finding:
+def _same_content(path: object, wanted: bytes, evidence: Sections) -> Finding:
     after = evidence.get("after")
     if after is None:
         return missing("the workspace was not looked at afterwards")
@@ -146,7 +149,7 @@ class FileUnchanged(Kind):
     family = FAMILY
     fields: ClassVar[Mapping[str, Field]] = {"path": Field(TEXT, "the protected path", required=True)}
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``protected-file-changed``."""
         changes, before = evidence.get("changes"), evidence.get("before")
         if changes is None or before is None or spec["path"] not in before:
@@ -166,7 +169,7 @@ class StatusIs(Kind):
     family = FAMILY
     fields: ClassVar[Mapping[str, Field]] = {"status": Field(choice("completed", "blocked", "failed"), "the expected status", required=True)}
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``wrong-status``."""
         status = evidence.get("status")
         if status is None:
@@ -189,13 +192,13 @@ class AnswerField(Kind):
         "set": Field(_STRINGS, "the exact set of values, separated by commas, in any order"),
     }
 
-    def problems(self, spec: Mapping[str, object], where: str) -> list[Problem]:
+    def problems(self, spec: Mapping[str, Any], where: str) -> list[Problem]:
         """One of ``equals`` and ``set``."""
         if ("equals" in spec) == ("set" in spec):
             return [Problem(where, "answer_field takes one of 'equals' and 'set'")]
         return []
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``wrong-answer``. The expected value is not repeated in the detail: it may be a secret."""
         answer = evidence.get("answer")
         if answer is None:
@@ -238,7 +241,7 @@ class WitnessCalled(Kind):
         "most": Field(COUNT, "how many such calls there may be; absent: any number"),
     }
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reasons ``not-run``, ``witness-call-forged``, ``wrong-order``, ``run-too-often``."""
         calls = evidence.get("witness")
         if calls is None:
@@ -259,13 +262,13 @@ class WitnessCalled(Kind):
         return passed(f"the witness saw {spec['program']}", *pointers)
 
 
-def _matches(spec: Mapping[str, object], call: Mapping[str, object]) -> bool:
+def _matches(spec: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
     if call.get("program") != spec["program"]:
         return False
     return all(key not in spec or call.get(key) == spec[key] for key in ("args", "reply"))
 
 
-def came_from(call: Mapping[str, object], program: str) -> bool:
+def came_from(call: Mapping[str, Any], program: str) -> bool:
     """Whether the peer's own command line runs ``program``; true when the system does not tell the peer."""
     if call.get("peer_program") == "other":
         return False
@@ -301,7 +304,7 @@ class WitnessNotCalled(Kind):
     family = FAMILY
     fields: ClassVar[Mapping[str, Field]] = {"program": Field(TEXT, "the program; absent: any")}
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``forbidden-effect``."""
         calls = evidence.get("witness")
         if calls is None:
@@ -321,7 +324,7 @@ class HiddenCheckPassed(Kind):
     family = FAMILY
     fields: ClassVar[Mapping[str, Field]] = {"required": Field(TEXTS, "ids that its report must contain")}
 
-    def check(self, spec: Mapping[str, object], evidence: Evidence) -> Finding:
+    def check(self, spec: Mapping[str, Any], evidence: Sections) -> Finding:
         """Reason ``hidden-check-failed``, with the ids of the failed checks."""
         report = evidence.get("hidden")
         if report is None:

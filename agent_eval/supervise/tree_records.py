@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ class Entry:
         return value
 
     @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Entry:
+    def from_json(cls, value: Mapping[str, Any]) -> Entry:
         """The entry that :meth:`to_json` wrote. Raises ``KeyError``, ``TypeError`` or ``ValueError`` on another shape."""
-        plain = {name: value.get(name) for name in ("mode", "size_bytes", "sha256", "links", "error")}
+        plain: dict[str, Any] = {name: value.get(name) for name in ("mode", "size_bytes", "sha256", "links", "error")}
         target = _raw("target", value) if {"target", "target_hex"} & value.keys() else None
         return cls(path=_raw("path", value), type=str(value["type"]), target=target, **plain)
 
@@ -69,7 +70,7 @@ class Snapshot:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Snapshot:
+    def from_json(cls, value: Mapping[str, Any]) -> Snapshot:
         """The tree that :meth:`to_json` wrote. Raises ``KeyError``, ``TypeError`` or ``ValueError`` on another shape."""
         entries = tuple(Entry.from_json(item) for item in value["entries"])
         return cls(entries, value["hashed_bytes"], value["limit"])
@@ -174,7 +175,7 @@ def _named(key: str, raw: bytes) -> dict[str, str]:
         return {f"{key}_hex": raw.hex()}
 
 
-def _raw(key: str, value: Mapping[str, object]) -> bytes:
+def _raw(key: str, value: Mapping[str, Any]) -> bytes:
     text = value.get(key)
     if isinstance(text, str):
         return text.encode("utf-8")

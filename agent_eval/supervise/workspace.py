@@ -94,15 +94,8 @@ def capture(
             continue
         if entry.sha256 in kept:
             continue
-        data, why = None, entry.error or "unreadable"
-        if entry.sha256 is not None and entry.size_bytes is not None:
-            if entry.size_bytes > max_file_bytes:
-                why = "over-file-limit"
-            elif sum(kept.values()) + entry.size_bytes > max_bytes:
-                why = "over-total-limit"
-            else:
-                data, why = _read_again(root, entry)
-        if data is None:
+        data, why = _content(root, entry, max_file_bytes, max_bytes - sum(kept.values()))
+        if data is None or entry.sha256 is None:
             omitted.append(Omission(entry.path, why, entry.size_bytes, entry.sha256))
         else:
             keep(entry.sha256, data)
@@ -191,8 +184,8 @@ class _Walk:
             return Entry(path, kind, target=target)
         if kind != "file":
             return Entry(path, kind, _mode(status))
-        size_bytes, digest, error = self._digest(parent, name, status.st_size)
-        return Entry(path, kind, _mode(status), size_bytes, digest, links=links, error=error)
+        size_bytes, digest, trouble = self._digest(parent, name, status.st_size)
+        return Entry(path, kind, _mode(status), size_bytes, digest, links=links, error=trouble)
 
     def _digest(self, parent: int, name: str, size_bytes: int) -> tuple[int, str | None, str | None]:
         if size_bytes > self._hash_left:
@@ -229,7 +222,18 @@ def _open_file(name: str | bytes, parent: int) -> int:
     return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
 
 
-def _read_again(root: str, entry: Entry) -> tuple[bytes | None, str]:
+def _content(root: str, entry: Entry, max_bytes: int, room_bytes: int) -> tuple[bytes | None, str]:
+    """The content that the snapshot digested, or ``None`` and why not."""
+    if entry.sha256 is None or entry.size_bytes is None:
+        return None, entry.error or "unreadable"
+    if entry.size_bytes > max_bytes:
+        return None, "over-file-limit"
+    if entry.size_bytes > room_bytes:
+        return None, "over-total-limit"
+    return _read_again(root, entry, entry.size_bytes + 1)
+
+
+def _read_again(root: str, entry: Entry, wanted: int) -> tuple[bytes | None, str]:
     opened: list[int] = []
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     *folders, name = entry.path.split(b"/")
@@ -240,7 +244,7 @@ def _read_again(root: str, entry: Entry) -> tuple[bytes | None, str]:
         opened.append(_open_file(name, opened[-1]))
         if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
             return None, "changed-since-snapshot"
-        data, wanted = b"", entry.size_bytes + 1
+        data = b""
         while len(data) < wanted and (block := os.read(opened[-1], wanted - len(data))):
             data += block
     except OSError as error:

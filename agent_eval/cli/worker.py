@@ -15,15 +15,16 @@ import sys
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import CommandParser
 from agent_eval.cli.run_command import parse
+from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.writer import TrialFolder
 from agent_eval.grade.evaluator import evaluator_record
 from agent_eval.records import strict_json
+from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput
-from agent_eval.supervise.command import Command
 from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
@@ -31,6 +32,7 @@ from agent_eval.trials.execution import TrialRun
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.interrupt import Interrupt
 from agent_eval.trials.scheduler import Scheduler
+from agent_eval.trials.tampering import brought_about_by_subject, read_regular
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,19 +69,33 @@ def _run_trial(consumer: object, planned: PlannedRun, request: dict, lifeline: i
     prepare_process()
     case = next(case for case in planned.cases if case.id == request["case_id"])
     with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
-        path = place.subfolder("evidence")
+        evidence = place.subfolder("evidence")
+        folder = os.path.join(evidence, layout.trial_folder(case.id, request["number"]))
+        os.makedirs(folder, 0o700)
+        tracker = IdentityTracker()
         trial = TrialRun(
-            consumer, planned, case, request["number"], IdentityTracker(),
-            lambda: TrialFolder(path, case.id, request["number"], Files()),
+            consumer, planned, case, request["number"], tracker,
+            lambda: TrialFolder(folder, case.id, request["number"], Files()), evidence,
         )
         if lifeline is not None:
             trial.services.add(lifeline, lambda: _end_for_nobody(trial, lifeline))
-        Scheduler([slot], interrupt).run(iter([_OneTask(trial)]), lambda: False)
-        files = {}
-        for kept in trial.folder.files if trial.folder is not None else ():
-            with open(os.path.join(path, kept), "rb") as stream:
-                files[kept] = base64.b64encode(stream.read()).decode("ascii")
+        Scheduler([slot], interrupt).run(iter([_OneTask(trial, evidence)]), lambda: False)
+        files = _captured(trial)
+        if changed := tracker.changed_unseen():
+            trial.execution.tampered = f"an identity file changed without a trace: {changed[0]}"
         return {"execution": trial.execution.to_json(), "files": files}
+
+
+def _captured(trial: TrialRun) -> dict[str, str]:
+    """The captured files in base64, as they were when they were captured; others are left out, and the trial says so."""
+    files = {}
+    for name, sha256 in trial.folder.files.items() if trial.folder is not None else ():
+        data = read_regular(os.path.join(trial.folder.path, name))
+        if data is not None and sha256_bytes(data) == sha256:
+            files[name] = base64.b64encode(data).decode("ascii")
+        else:
+            trial.execution.tampered = f"{name} was changed after it was captured"
+    return files
 
 
 def _end_for_nobody(trial: TrialRun, lifeline: int) -> None:
@@ -91,19 +107,21 @@ def _end_for_nobody(trial: TrialRun, lifeline: int) -> None:
 class _OneTask:
     """A trial whose result is sent away instead of recorded."""
 
-    def __init__(self, trial: TrialRun) -> None:
+    def __init__(self, trial: TrialRun, evidence: str) -> None:
         self._trial = trial
+        self._evidence = evidence
         self.services = trial.services
         self.prepare = trial.prepare
+        self.start = trial.start
         self.resume = trial.resume
 
-    def start(self) -> Command | None:
-        """The first command."""
-        return self._trial.start()
-
     def complete(self) -> None:
-        """The scratch is not needed any more."""
+        """Say who is at fault when evidence could not be written; the scratch is not needed any more."""
+        trial = self._trial
+        trial.execution.tampered = brought_about_by_subject(trial.execution, trial.places, trial.scratch, self._evidence)
+        self.discard()
+
+    def discard(self) -> None:
+        """Take the scratch away."""
         if self._trial.scratch is not None:
             self._trial.scratch.remove()
-
-    discard = complete

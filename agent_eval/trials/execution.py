@@ -18,13 +18,16 @@ from agent_eval.supervise.scratch import Scratch
 from agent_eval.trials.consumer import Consumer, Services, TrialContext, TrialResult
 from agent_eval.trials.identity import IdentityTracker
 
+Place = tuple[tuple[int, ...], ...]
+
 
 @dataclass(slots=True)
 class Execution:
     """What a trial's run left, as plain data.
 
     ``errors`` are failures to write evidence, in words, with their errno in ``error_numbers`` (0 when unknown).
-    ``held`` is what the scratch held: entries and bytes. ``lost`` says why a worker's trial did not come back.
+    ``held`` is what the scratch held: entries and bytes. ``tampered`` says how the subject got at its evidence on a worker,
+    ``lost`` why a worker's trial did not come back.
     """
 
     request: dict[str, object] = field(default_factory=dict)
@@ -33,6 +36,7 @@ class Execution:
     errors: list[str] = field(default_factory=list)
     error_numbers: list[int] = field(default_factory=list)
     held: tuple[int, int] = (0, 0)
+    tampered: str | None = None
     lost: str | None = None
 
     def note(self, error: OSError) -> None:
@@ -53,6 +57,7 @@ class Execution:
             "errors": self.errors,
             "error_numbers": self.error_numbers,
             "held": list(self.held),
+            "tampered": self.tampered,
         }
 
     @classmethod
@@ -61,13 +66,15 @@ class Execution:
         outcome = value["outcome"]
         result = TrialResult(None if outcome is None else Outcome.from_json(outcome), value["identity"], value["record"])
         entries, size_bytes = value["held"]
-        return cls(value["request"], result, value["interrupted"], value["errors"], value["error_numbers"], (entries, size_bytes))
+        errors, numbers = value["errors"], value["error_numbers"]
+        return cls(value["request"], result, value["interrupted"], errors, numbers, (entries, size_bytes), value["tampered"])
 
 
 class TrialRun:
     """Steps a consumer's trial through its commands.
 
-    ``make_folder`` makes the place for captured files; it raises ``OSError`` when there can be none.
+    ``make_folder`` makes the place for captured files in the directory ``evidence``; it raises ``OSError`` when there can be none.
+    ``places`` say where that was on disk when the trial started and when it ended.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class TrialRun:
         number: int,
         identity: IdentityTracker,
         make_folder: Callable[[], TrialFolder],
+        evidence: str,
     ) -> None:
         self.services = Services()
         self.execution = Execution()
@@ -89,6 +97,8 @@ class TrialRun:
         self._planned = planned
         self._identity = identity
         self._make_folder = make_folder
+        self._evidence = evidence
+        self.places: tuple[Place | None, Place | None] = (None, None)
         self._steps: Generator[Command, Outcome, TrialResult] | None = None
 
     def prepare(self) -> None:
@@ -101,6 +111,8 @@ class TrialRun:
 
     def start(self) -> Command | None:
         """Run the consumer up to its first command; ``None`` when there is none."""
+        here = self._look()
+        self.places = (here, here)
         if self.execution.errors:
             return None
         context = TrialContext(
@@ -135,7 +147,20 @@ class TrialRun:
             self.execution.result = TrialResult(outcome)
         if self.scratch is not None:
             self.execution.held = self.scratch.usage()
+        self.places = (self.places[0], self._look())
         return None
+
+    def _look(self) -> Place | None:
+        return None if self.folder is None else _place_of(self._evidence, self.folder.path)
+
+
+def _place_of(path: str, folder: str) -> Place | None:
+    """What identifies an evidence directory and a trial's folder in it on disk; ``None`` when one is not there."""
+    try:
+        found = [os.stat(place, follow_symlinks=False) for place in (path, os.path.join(path, "trials"), os.path.dirname(folder), folder)]
+    except OSError:
+        return None
+    return *((status.st_dev, status.st_ino) for status in found), tuple(status.st_mode for status in found)
 
 
 def _describe(command: Command) -> dict[str, object]:

@@ -1,12 +1,11 @@
 """From a trial's run to its judged record.
 
-Owns judging with the consumer's function, writing ``trial.json``, and saying who brought
-it about when writing failed. It starts nothing.
+Owns judging with the consumer's function and writing ``trial.json``, also when evidence
+could not be written. It starts nothing.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,15 +21,10 @@ from agent_eval.supervise.scratch import Scratch
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.execution import Execution
 from agent_eval.trials.identity import IdentityTracker
+from agent_eval.trials.tampering import Places, brought_about_by_subject, is_moved, is_replaced, read_regular
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# The folder was made new for the trial, so that only its subject can have put something there (a link is EEXIST or ELOOP, too).
-_PLANTED = (os.strerror(errno.EEXIST), os.strerror(errno.ELOOP))
 _SMALL_BYTES = 64 * 1024
 _MAX_SIGHTINGS = 20
-_NOTICEABLE_BYTES = 64 * 1024
-
-Place = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +61,7 @@ class RunState:
 class Recording:
     """Judges and records one trial whose run has ended.
 
-    ``places`` are :func:`place_of` the evidence when the trial started and when it ended, ``None`` when it did not run here.
+    ``places`` say where the evidence was on disk when the trial started and when it ended, ``None`` when it did not run here.
     """
 
     def __init__(
@@ -77,7 +71,7 @@ class Recording:
         number: int,
         folder: TrialFolder | None,
         scratch: Scratch | None,
-        places: tuple[Place | None, Place | None] | None,
+        places: Places | None,
     ) -> None:
         self._run = run
         self._case = case
@@ -89,7 +83,7 @@ class Recording:
 
     def complete(self, execution: Execution) -> None:
         """Write the record, delete the scratch, and tell the run."""
-        if execution.errors or self._folder is None or self._is_moved():
+        if execution.errors or execution.tampered or self._folder is None or is_moved(self._places):
             judgment, recorded = self._finish_badly(execution)
         else:
             try:
@@ -144,17 +138,16 @@ class Recording:
             return None
         data = self._small.get(name)
         if data is None:
-            with open(os.path.join(self._folder.path, name), "rb") as stream:
-                data = stream.read()
-            if len(data) <= _SMALL_BYTES:
+            data = read_regular(os.path.join(self._folder.path, name))
+            if data is not None and len(data) <= _SMALL_BYTES:
                 self._small[name] = data
         return data
 
     def _finish_badly(self, execution: Execution) -> tuple[Judgment, bool]:
         """Record that recording failed, as well as still possible."""
-        how = self._brought_about_by_subject(execution)
+        how = brought_about_by_subject(execution, self._places, self._scratch, self._run.writer.path)
         recording = {"errors": execution.errors, "brought_about_by_subject": how is not None, "how": how}
-        if self._folder is not None and not self._is_replaced():
+        if self._folder is not None and not is_replaced(self._places):
             try:
                 return self._record(execution, recording), True
             except OSError as error:
@@ -165,41 +158,3 @@ class Recording:
             return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,), grader=grader), False
         failure = Failure(RECORDING_FAILED, "; ".join(execution.errors))
         return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=RECORDING_FAILED, grader=grader), False
-
-    def _brought_about_by_subject(self, execution: Execution) -> str | None:
-        """How the subject made recording fail, ``None`` when nothing shows that it did."""
-        if self._is_moved():
-            return "the evidence directory was moved or its mode changed while the trial ran"
-        if self._places is not None and any(sign in text for text in execution.errors for sign in _PLANTED):
-            return "a file of the trial's record was there before it was written"
-        full = any(number in _FULL for number in execution.error_numbers) or any("space" in text for text in execution.errors)
-        if full and self._scratch is not None and execution.held[1] >= _NOTICEABLE_BYTES and self._same_disk(self._scratch.path):
-            # The scratch goes first: a record can only be written now if that made room.
-            self._scratch.remove()
-            return "the disk was full until the trial's own files were deleted"
-        return None
-
-    def _is_moved(self) -> bool:
-        return self._places is not None and self._places[0] != self._places[1]
-
-    def _is_replaced(self) -> bool:
-        """Whether the trial's folder is another one than was made: what is written by its path would go elsewhere."""
-        if self._places is None:
-            return False
-        before, after = self._places
-        return before is None or after is None or before[:-1] != after[:-1]
-
-    def _same_disk(self, path: str) -> bool:
-        try:
-            return os.stat(path).st_dev == os.stat(self._run.writer.path).st_dev
-        except OSError:
-            return False
-
-
-def place_of(path: str, folder: str) -> Place | None:
-    """What identifies an evidence directory and a trial's folder in it on disk; ``None`` when one is not there."""
-    try:
-        found = [os.stat(place, follow_symlinks=False) for place in (path, os.path.join(path, "trials"), os.path.dirname(folder), folder)]
-    except OSError:
-        return None
-    return *((status.st_dev, status.st_ino) for status in found), tuple(status.st_mode for status in found)

@@ -6,7 +6,7 @@ from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import PlannedCase
 from agent_eval.supervise.command import Command
 from agent_eval.trials.execution import TrialRun
-from agent_eval.trials.recording import Place, Recording, RunState, place_of
+from agent_eval.trials.recording import Recording, RunState
 
 
 class TrialTask:
@@ -15,10 +15,8 @@ class TrialTask:
     def __init__(self, run: RunState, case: PlannedCase, number: int) -> None:
         self._run = run
         self._trial = TrialRun(
-            run.consumer, run.planned, case, number, run.identity, lambda: run.writer.trial(case.id, number)
+            run.consumer, run.planned, case, number, run.identity, lambda: run.writer.trial(case.id, number), run.writer.path
         )
-        self._place: Place | None = None
-        self._place_after: Place | None = None
         self.services = self._trial.services
 
     def prepare(self) -> None:
@@ -36,7 +34,6 @@ class TrialTask:
         """The first command, once the journal says that the trial started."""
         trial = self._trial
         self._run.on_start(trial.case.id, trial.number)
-        self._place = self._place_after = self._look()
         command = trial.start()
         if command is None:
             return None
@@ -51,17 +48,9 @@ class TrialTask:
 
     def resume(self, outcome: Outcome) -> Command | None:
         """The next command after ``outcome``, ``None`` when there is none."""
-        command = self._trial.resume(outcome)
-        if command is None:
-            self._place_after = self._look()
-        return command
+        return self._trial.resume(outcome)
 
     def complete(self) -> None:
         """Judge and record the trial."""
         trial = self._trial
-        places = (self._place, self._place_after)
-        Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, places).complete(trial.execution)
-
-    def _look(self) -> Place | None:
-        folder = self._trial.folder
-        return None if folder is None else place_of(self._run.writer.path, folder.path)
+        Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, trial.places).complete(trial.execution)

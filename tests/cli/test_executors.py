@@ -156,7 +156,8 @@ class Coordinator:
         )
 
     def see(self, name: str) -> None:
-        assert wait_until((self.folder / name).exists, 30.0), (name, self.process.poll())
+        wait_until(lambda: (self.folder / name).exists() or self.process.poll() is not None, 30.0)
+        assert (self.folder / name).exists(), (name, self.process.poll(), self.process.poll() is not None and self.process.communicate())
 
     def trials_left(self) -> set[int]:
         return marked_processes(json.loads((self.evidence / "plan.json").read_text())["run_id"])
@@ -247,6 +248,45 @@ def test_a_worker_that_is_killed_takes_its_trial_along(start):
     assert causes(summary) == ["worker-lost", None, None]
     assert verify(str(run.evidence)).ok
     assert wait_until(lambda: not run.trials_left() and not run.others_left(), 10.0)
+
+
+TAMPER = """
+import json, os, pathlib, shutil, sys, time
+report, how = sys.argv[1:]
+print("hello", flush=True)
+folder = next(pathlib.Path(report).parents[1].glob("agent-eval-*/evidence/trials/case/001"))
+until = time.monotonic() + 10
+while not (folder / "stdout.bin").exists() and time.monotonic() < until:
+    time.sleep(0.01)
+if how == "append":
+    (folder / "stdout.bin").open("a").write("more")
+elif how == "fifo":
+    (folder / "stdout.bin").unlink()
+    os.mkfifo(folder / "stdout.bin")
+elif how == "plant":
+    (folder / "owner-report.json").write_text('{"passed": true}')
+elif how == "remove":
+    shutil.rmtree(folder)
+json.dump({"passed": how != "nothing"}, open(report, "w"))
+"""
+
+
+@pytest.mark.parametrize("how", ["append", "fifo", "plant", "remove"])
+def test_a_subject_that_gets_at_its_evidence_on_the_worker_fails(run, write_case, tmp_path, environment, how):
+    """It must not make a void of a failure, nor have its own words come back as what was captured."""
+    (tmp_path / "tamper.py").write_text(TAMPER)
+    (tmp_path / "tmp").mkdir()
+    environment["TMPDIR"] = str(tmp_path / "tmp")
+    case = write_case(command=[sys.executable, str(tmp_path / "tamper.py"), "{report}", how])
+    done, summary = run(POOL, "--case", case)
+    assert done.returncode == 1
+    assert [failure["reason"] for failure in trial(summary, 1)["judgment"]["failures"]] == ["evidence-tampered"]
+    assert run_names(summary) <= {"trial.json", "stdout.bin", "owner-report.json"}
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def run_names(summary: dict) -> set[str]:
+    return {path.name for path in (pathlib.Path(summary["path"]) / "trials/case/001").iterdir()}
 
 
 def test_a_supervisor_that_was_told_to_stop_is_a_lost_worker(start):

@@ -1,0 +1,67 @@
+"""Whether a trial's own processes kept it from being recorded.
+
+Owns telling a subject's doing from a fault of the machine: the first is a failure, the second void. It
+writes nothing, and deletes a scratch only to see whether that was what filled the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from agent_eval.supervise.scratch import Scratch
+from agent_eval.trials.execution import Execution, Place
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# The folder was made new for the trial, so that only its subject can have put something there (a link is EEXIST or ELOOP, too).
+_PLANTED = (os.strerror(errno.EEXIST), os.strerror(errno.ELOOP))
+_NOTICEABLE_BYTES = 64 * 1024
+
+Places = tuple[Place | None, Place | None]
+
+
+def is_moved(places: Places | None) -> bool:
+    """Whether the evidence was another one when the trial ended. ``None``: the trial did not run here."""
+    return places is not None and places[0] != places[1]
+
+
+def is_replaced(places: Places | None) -> bool:
+    """Whether the trial's folder is another one than was made: what is written by its path would go elsewhere."""
+    if places is None:
+        return False
+    before, after = places
+    return before is None or after is None or before[:-1] != after[:-1]
+
+
+def brought_about_by_subject(execution: Execution, places: Places | None, scratch: Scratch | None, evidence: str) -> str | None:
+    """How the subject made recording fail, ``None`` when nothing shows that it did. ``evidence`` is the directory."""
+    if execution.tampered is not None:
+        return execution.tampered
+    if is_moved(places):
+        return "the evidence directory was moved or its mode changed while the trial ran"
+    if places is not None and any(sign in text for text in execution.errors for sign in _PLANTED):
+        return "a file of the trial's record was there before it was written"
+    full = any(number in _FULL for number in execution.error_numbers) or any("space" in text for text in execution.errors)
+    if full and scratch is not None and execution.held[1] >= _NOTICEABLE_BYTES and _same_disk(scratch.path, evidence):
+        # The scratch goes first: a record can only be written now if that made room.
+        scratch.remove()
+        return "the disk was full until the trial's own files were deleted"
+    return None
+
+
+def read_regular(path: str) -> bytes | None:
+    """The content of a captured file; ``None`` when something else is in its place: reading a FIFO would never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:
+        return stream.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def _same_disk(path: str, other: str) -> bool:
+    try:
+        return os.stat(path).st_dev == os.stat(other).st_dev
+    except OSError:
+        return False

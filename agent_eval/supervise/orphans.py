@@ -25,7 +25,7 @@ _STOP_LANDS_S = 0.02
 class LostTrial:
     """What the harness knows of a trial whose guardian it lost."""
 
-    guardian: int
+    guardian: int  # 0 when it has been reaped
     leader: int  # 0 when nothing was started
     started_ticks: int
     mark_assignment: bytes
@@ -36,18 +36,24 @@ class LostTrial:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """``leader_status`` is the ``wait4`` status when the leader could be reaped here."""
+    """``leader_status`` is the wait status when the leader could be reaped here; ``complete`` says that nobody of the trial is left."""
 
     killed: int
     leader_status: int | None
     left: tuple[Unreaped, ...]
+    complete: bool
 
 
 def recover(lost: LostTrial, until: float) -> Recovered:
     """End the guardian and everything below it, bounded by ``until`` (monotonic)."""
-    below = linux.descendants_of(linux.children_of(lost.guardian), until)
-    lost.family.update((facts.pid, facts.start_ticks) for facts in below)
-    guardian_left = () if end_child(lost.guardian, until) else name_processes((lost.guardian,))
+    guardian_left: tuple[Unreaped, ...] = ()
+    if lost.guardian:
+        below = linux.descendants_of(linux.children_of(lost.guardian), until)
+        lost.family.update((facts.pid, facts.start_ticks) for facts in below)
+        if end_child(lost.guardian, until):
+            lost.guardian = 0  # its number may come back
+        else:
+            guardian_left = name_processes((lost.guardian,))
     if lost.leader and not linux.IS_LINUX:
         kill_group(lost.leader, signal.SIGKILL)
     killed, leader_status = 0, None
@@ -70,7 +76,7 @@ def recover(lost: LostTrial, until: float) -> Recovered:
         if not reaped:
             time.sleep(_NAP_S)
     left = (*guardian_left, *name_processes(orphans), *name_processes(_doubtful_orphans(lost)))
-    return Recovered(killed=killed, leader_status=leader_status, left=left)
+    return Recovered(killed=killed, leader_status=leader_status, left=left, complete=not orphans and not guardian_left)
 
 
 def end_child(pid: int, until: float) -> bool:

@@ -28,6 +28,7 @@ from agent_eval.supervise.watch import status_fields
 
 OUTER_MARGIN_S = 0.85  # beyond timeout and grace; a guardian that is well needs at most 0.75 of it
 RECOVERY_BOUND_S = 0.12  # for our own sweep after that: together below the promised second
+_UNHURRIED_S = 0.8
 _IDLE_END_S = 0.5
 
 _live_guardians: set[int] = set()  # of all slots of this process: never strangers, never orphans
@@ -52,6 +53,7 @@ class Slot:
         self._command: Command | None = None
         self._refusal: StartError | None = None
         self._strays: set[int] = set()  # not ended in their trial, and the guardian that was left with them
+        self._unfinished: list[LostTrial] = []  # trials whose own sweep ran out of time
         self._started = self._deadline = self._started_boot = 0.0
         self._started_at = ""
         self.fault: str | None = None
@@ -70,7 +72,7 @@ class Slot:
         """Send ``command`` off and return at once. Nothing is raised for what cannot be started: :meth:`collect` tells."""
         if self._command is not None:
             raise RuntimeError("this slot is running a command")
-        if self._strays:
+        if self._strays or self._unfinished:
             self._bury_strays()
         self._command = command
         self._refusal = None
@@ -204,7 +206,8 @@ class Slot:
     def _lost(self, command: Command) -> Outcome:
         """The guardian is dead or does not answer: sweep ourselves, and save what it had written down."""
         learned = time.monotonic()
-        recovered = self._recover(learned + RECOVERY_BOUND_S)
+        # A guardian that was killed, not waited for in vain, leaves more time until the promised second.
+        recovered = self._recover(learned + max(RECOVERY_BOUND_S, min(_UNHURRIED_S, self._deadline - learned)))
         self._retire()
         stdout, stderr = _written(command.stdout_path), _written(command.stderr_path)
         room_bytes = max(0, command.max_output_bytes - stdout.kept_bytes - stderr.kept_bytes)
@@ -229,7 +232,10 @@ class Slot:
             other_guardians=_live_guardians - {self._guardian},
             all_orphans_are_ours=children_are_ours(),
         )
-        return recover(lost, until)
+        recovered = recover(lost, until)
+        if not recovered.complete:
+            self._unfinished.append(lost)
+        return recovered
 
     def _rescue_report(self, command: Command, room_bytes: int) -> ReportRecord:
         if command.report_source is None or command.report_path is None:
@@ -263,6 +269,8 @@ class Slot:
         self._guardian = 0
 
     def _bury_strays(self) -> None:
+        until = time.monotonic() + RECOVERY_BOUND_S
+        self._unfinished = [lost for lost in self._unfinished if not recover(lost, until).complete]
         for pid in tuple(self._strays):
             if has_been_reaped(pid) and linux.facts_of(pid) is None:
                 self._strays.discard(pid)

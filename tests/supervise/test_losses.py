@@ -115,6 +115,17 @@ def test_a_killed_guardian_leaves_nobody(harness, kind):
     assert run.survivors() == set()
 
 
+def test_a_killed_guardian_of_a_wide_tree_leaves_nobody(lab):
+    lab.start(lab.program("processes", "wide"))
+    lab.see_alive(64)
+    os.kill(lab.slot.guardian, signal.SIGKILL)
+    outcome = lab.collect().outcome
+    assert outcome.stop_reason is StopReason.SUPERVISOR_LOST
+    assert lab.survivors() <= {left.pid for left in outcome.tree.unreaped}
+    assert lab.run(lab.command("true")).outcome.exit_code == 0
+    assert wait_until(lambda: not lab.survivors(), 1.0)
+
+
 def test_a_stopped_guardian_is_outwaited_and_swept(harness):
     run = harness("stops_guardian", timeout_s=0.6)
     run.see_alive(2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import replace
 
 from agent_eval.evidence import layout
 from agent_eval.grade.checker import judge_check
@@ -54,7 +55,8 @@ def plan_checks(
     """
     checks = {planned.id: case for planned, case in pairs}
     private = OwnerChecks(checks, limits, timeout_given)
-    return PlannedRun(tuple(planned for planned, _ in pairs), trials, limits, subject=private.subject(), notes=notes, private=private)
+    cases = tuple(replace(planned, commands_s=private.commands_s(case)) for planned, case in pairs)
+    return PlannedRun(cases, trials, limits, subject=private.subject(), notes=notes, private=private)
 
 
 class OwnerChecks:
@@ -77,6 +79,13 @@ class OwnerChecks:
                 {"role": entry["role"], "name": os.path.basename(entry["path"]), "sha256": entry.get("sha256")} for entry in entries
             ]
         return subject
+
+    def commands_s(self, case: CheckCase) -> float:
+        """How long the command of a trial and its cleanup may take, graces included."""
+        return (self._timeout_s(case) + self._limits.grace_s) * (2 if case.cleanup else 1)
+
+    def _timeout_s(self, case: CheckCase) -> float:
+        return self._limits.timeout_s if case.timeout_s is None or self._timeout_given else case.timeout_s
 
     def environment(self, case: CheckCase) -> dict[str, str]:
         """The case's environment; a checker keeps the user's HOME and TMPDIR."""
@@ -106,9 +115,7 @@ class OwnerChecks:
         scratch = trial.scratch.path
         report = trial.scratch.expect(layout.OWNER_REPORT)
         cwd = expand(case.cwd, scratch=scratch) if case.cwd else scratch
-        timeout_s = self._limits.timeout_s
-        if case.timeout_s is not None and not self._timeout_given:
-            timeout_s = case.timeout_s
+        timeout_s = self._timeout_s(case)
         files = self._identity_files(case, scratch)
         before, reused = trial.identity.look(files)
         command = Command(

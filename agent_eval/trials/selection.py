@@ -36,7 +36,8 @@ def parse_shard(text: str, environment: Mapping[str, str]) -> Shard:
     """``K/N``, or ``auto`` (``auto/N``) from the environment of a job array.
 
     ``auto`` reads SLURM_ARRAY_TASK_ID with _MIN, _STEP and _COUNT, JOB_COMPLETION_INDEX (Kubernetes) or
-    AWS_BATCH_JOB_ARRAY_INDEX; the two last say no count, so they need ``auto/N``. Raises ``InvalidInput``.
+    AWS_BATCH_JOB_ARRAY_INDEX; the two last say no count, so they need ``auto/N``. Raises ``InvalidInput``, also for a
+    Slurm array whose indexes are not evenly spaced: it does not tell which position an index has.
     """
     match = _SHARD.fullmatch(text)
     if match is not None:
@@ -59,8 +60,11 @@ def _from_environment(given: int | None, environment: Mapping[str, str], text: s
     if name == "SLURM_ARRAY_TASK_ID":
         step = max(1, _number(environment, "SLURM_ARRAY_TASK_STEP", 1))
         index = (index - _number(environment, "SLURM_ARRAY_TASK_MIN", 0)) // step
-        if count is None and environment.get("SLURM_ARRAY_TASK_COUNT"):
-            count = _number(environment, "SLURM_ARRAY_TASK_COUNT")
+        tasks = _number(environment, "SLURM_ARRAY_TASK_COUNT") if environment.get("SLURM_ARRAY_TASK_COUNT") else None
+        if count is not None and tasks is not None and count != tasks:
+            # A part of an array submitted again counts from its own first index: which part of N this was is not known.
+            raise InvalidInput.one("--shard", f"{text}: the array has {tasks} tasks, not {count}", "submit the whole array, or give K/N")
+        count = tasks if count is None else count
     if count is None:
         raise InvalidInput.one("--shard", f"{name} does not say how many there are", "give auto/N")
     return _checked(index + 1, count, text)

@@ -52,6 +52,8 @@ def test_which_shard_this_is(text: str, environment: dict[str, str], expected: S
         ("auto/3", {"JOB_COMPLETION_INDEX": "x"}),
         ("auto/3", {"JOB_COMPLETION_INDEX": "0", "SLURM_ARRAY_TASK_ID": "0"}),
         ("auto", {"SLURM_ARRAY_TASK_ID": "1"}),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "6", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_STEP": "1"}),
+        ("auto/8", {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "1"}),
     ],
 )
 def test_what_is_no_shard_is_refused(text: str, environment: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ made us ignore (``nohup``, a background job) stays ignored.
 from __future__ import annotations
 
 import os
+import select
 import signal
 from types import FrameType
 
@@ -55,6 +56,16 @@ class Interrupt:
         self.count += 1
         if self.signal is None:
             self.signal = number
+
+    def came_as(self, number: int | None, within_s: float) -> bool:
+        """Whether ``number`` is the signal that asked to stop; waits so long for it when none has come yet."""
+        if number not in self._before:
+            return False
+        if not self.requested:
+            poll = select.poll()
+            poll.register(self._read, select.POLLIN)
+            poll.poll(within_s * 1000.0)
+        return self.signal == number
 
     def drain(self) -> None:
         """Empty the descriptor after it was readable."""

@@ -10,15 +10,17 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
-from agent_eval.records.outcome import Outcome
+from agent_eval.records.outcome import Outcome, StopReason
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Services
 from agent_eval.trials.interrupt import Interrupt
 
 _TICK_S = 0.1
+_SAME_MOMENT_S = 0.1
 
 
 class Task(Protocol):
@@ -150,7 +152,15 @@ class Scheduler:
         fileno = slot.fileno()
         if self._by_descriptor.pop(fileno, None) is not None:
             self._poll.unregister(fileno)
-        self._place(task, task.resume(slot.collect()), slot)
+        self._place(task, task.resume(self._attributed(slot.collect())), slot)
+
+    def _attributed(self, outcome: Outcome) -> Outcome:
+        # Slurm's scancel and systemd's stop signal every process of a job at once, the trial's before ours or after:
+        # a trial that ended by the signal that interrupts the run has not failed.
+        number = outcome.signal or (outcome.exit_code or 0) - 128
+        if outcome.stop_reason is None and number > 0 and self._interrupt.came_as(number, _SAME_MOMENT_S):
+            return replace(outcome, stop_reason=StopReason.INTERRUPTED)
+        return outcome
 
     def _act_on_interrupt(self) -> None:
         count = self._interrupt.count

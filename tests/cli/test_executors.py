@@ -146,7 +146,7 @@ class Coordinator:
         case = folder / "case.json"
         case.write_text(json.dumps({"id": "case", "scope": "engines", "command": ["sh", "-c", script, "{report}", str(folder)]}))
         self.process = subprocess.Popen(
-            [sys.executable, str(ROOT / "run.py"), "check", "--case", str(case), "-o", str(self.evidence), "--executor", engine, *options],
+            [sys.executable, str(ROOT / "run.py"), "check", "--case", str(case), "-o", str(self.evidence), *(["--executor", engine] if engine else []), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -287,6 +287,27 @@ def test_a_subject_that_gets_at_its_evidence_on_the_worker_fails(run, write_case
 
 def run_names(summary: dict) -> set[str]:
     return {path.name for path in (pathlib.Path(summary["path"]) / "trials/case/001").iterdir()}
+
+
+@pytest.mark.parametrize("first", ["subject", "harness"])
+@pytest.mark.parametrize("ending", ["", "trap 'exit 143' TERM; "])
+def test_a_cluster_that_signals_every_process_of_a_job(start, first, ending):
+    """The trial gets the same SIGTERM as the run, a moment earlier or later: it was interrupted and did not fail."""
+    run = start("", ending + 'echo $$ >"$1/pid.new"; mv "$1/pid.new" "$1/pid"; while :; do sleep 0.01; done', "--trials", "2")
+    run.see("pid")
+    pids = [int((run.folder / "pid").read_text()), run.process.pid]
+    for pid in pids if first == "subject" else reversed(pids):
+        os.kill(pid, signal.SIGTERM)
+    run.process.communicate(timeout=20)
+    assert run.process.returncode == 143
+    summary = json.loads((run.evidence / "summary.json").read_text())
+    assert (summary["interrupted"], summary["failed"], summary["unrun"]) == (1, 0, 1)
+    assert json.loads((run.evidence / "trials/case/001/trial.json").read_text())["outcome"]["stop_reason"] == "interrupted"
+
+
+def test_a_trial_that_ends_by_a_signal_of_its_own_fails(run_py, write_case):
+    done = run_py("check", "--case", write_case(command=["sh", "-c", "kill -TERM $$", "{report}"]), "--trials", 2, "--json")
+    assert (done.returncode, json.loads(done.stdout)["failed"]) == (1, 2)
 
 
 def test_a_supervisor_that_was_told_to_stop_is_a_lost_worker(start):

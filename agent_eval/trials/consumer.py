@@ -42,7 +42,10 @@ class Services:
 
 @dataclass(slots=True)
 class TrialContext:
-    """What one trial works with. ``folder`` is its place in the evidence; ``scratch`` is private and deleted after."""
+    """What one trial works with.
+
+    ``folder`` is its place in the evidence; ``scratch`` is private and deleted after (``None`` for a consumer that uses none).
+    """
 
     case: PlannedCase
     number: int
@@ -72,7 +75,7 @@ class Consumer(Protocol):
     Optional: ``run(args) -> int | None`` takes over modes that run no trials (``None``: go on with a run);
     ``finish(planned)`` is called when the last trial of a run is over; ``summary_facts(planned)`` gives further
     keys of ``summary.json``; ``list_items(kind)`` is for ``list``; ``recheck_trial(evidence, context)`` is ``run_trial`` for ``recheck``; ``finish(planned)`` is called when the last trial of
-    a run has ended, however it ended; ``list_items(what)`` gives (name, one line) pairs for ``list cases`` and ``list adapters``.
+    a run has ended, however it ended; ``uses_scratch = False`` spares trials that run no process their scratch folder; ``list_items(what)`` gives (name, one line) pairs for ``list cases`` and ``list adapters``.
     """
 
     name: str

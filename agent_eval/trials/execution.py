@@ -105,7 +105,8 @@ class TrialRun:
         """Make the folder and the scratch."""
         try:
             self.folder = self._make_folder()
-            self.scratch = Scratch()
+            if getattr(self._consumer, "uses_scratch", True):
+                self.scratch = Scratch()
         except OSError as error:
             self.execution.note(error)
 

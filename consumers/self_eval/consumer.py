@@ -43,6 +43,7 @@ class SelfEval:
 
     name = "self-eval"
     summary = "score the receipts that agent runs leave about themselves"
+    uses_scratch = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options; without any of them the suite is validated."""

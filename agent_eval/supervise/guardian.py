@@ -14,7 +14,7 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import FrameType
 from typing import Any
 
@@ -144,18 +144,25 @@ def _overhear(_number: int, _frame: FrameType | None) -> None:
     """Somebody signals by name or group; the guardian's trial and its harness decide when it ends."""
 
 
-def _keep_only(descriptors: Iterable[int]) -> None:
+def _keep_only(descriptors: Collection[int]) -> None:
     """Close every inherited descriptor but these, with /dev/null as 0-2.
 
     A copy of another slot's pipe would hide its end of file, and one of the harness's stdout would keep a
     reader waiting after the harness has ended.
     """
-    first = 3
-    for number in sorted(descriptors):
-        os.closerange(first, number)
-        first = number + 1
-    os.closerange(first, max(os.sysconf("SC_OPEN_MAX"), 1 << 16))
+    for number in _open_descriptors():
+        if number > 2 and number not in descriptors:
+            os.closerange(number, number + 1)  # no error for the one that the listing itself used
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # after the closing: it may need a free number
     for number in range(3):
         os.dup2(null, number)
     os.close(null)
+
+
+def _open_descriptors() -> Iterable[int]:
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return [int(name) for name in os.listdir(folder)]
+        except OSError:
+            continue
+    return range(3, 4096)  # the limit itself may be a thousand million

@@ -46,7 +46,7 @@ def recheck_trial(
             else:
                 hidden_record = yield from run_hidden_check(context.folder, hidden, root, realised)
                 hidden_record["after_sha256"] = record["hidden_check"]["after_sha256"]
-    kept = {key: record[key] for key in ("revealed", "witness", "adapter", "model", "restriction", "denied") if key in record}
+    kept = {key: record[key] for key in ("revealed", "witness", "adapter", "model", "restriction", "denied", "prepared") if key in record}
     return TrialResult(outcome, record["identity"], {**kept, "hidden_check": hidden_record, "rechecked": True})
 
 

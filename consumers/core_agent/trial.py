@@ -112,15 +112,22 @@ def _conduct(
     task = _task(trial, material, case, realised, root)
     start = material.transport.start(task)
     looked, reused = trial.identity.look(material.identity_files)
+    before_it = []
     for argv in start.before:
-        yield _command(material, task, replace(start, argv=argv, stdin_bytes=None), None)
-    outcome = yield _command(material, task, start, trial.folder.path)
+        before_it.append((yield _command(material, task, replace(start, argv=argv, stdin_bytes=None), None)))
+        if before_it[-1].stop_reason is StopReason.INTERRUPTED:
+            outcome = before_it[-1]
+            break
+    else:
+        outcome = yield _command(material, task, start, trial.folder.path)
     # Everything is looked at before anything else of the subject's runs again.
     seen = None if witness is None else witness.seen()
     _adopt_streams(trial, material, outcome)
     look_again, _ = trial.identity.look(material.identity_files)
     after_sha256 = _keep_after_state(trial, root, before)
     extra = material.transport.finish(task, outcome, trial.folder)
+    if before_it:
+        extra["prepared"] = [each.to_json() for each in before_it]
     interrupted = outcome.stop_reason is StopReason.INTERRUPTED
     hidden_record = None
     hidden = material.hidden.get(case["scenario"])

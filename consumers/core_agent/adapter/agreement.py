@@ -42,7 +42,7 @@ REPLAY_NO_MATCH = "replay-no-match"
 COMMITTED = frozenset({
     "change-outside-allowed", "ungranted-effect", "protected-file-changed", "canary-leaked", "forbidden-effect", "test-changed",
     "unreported-change", "unreported-run", "claimed-effect-absent", "witness-call-forged", "identity-changed", "output-limit",
-    "workspace-limit", "model-request-limit",
+    "workspace-limit", "model-request-limit", "setup-failed",
 })
 #: How the agents tell the model that a call was not carried out.
 _DENIAL = re.compile(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from agent_eval import clock
 
-from .exchange import Collected, Finish, Reply, Request
+from .exchange import Collected, Finish, Reply, Request, ToolResult
 from .redact import Redactor, Stream
 from .routes import APIS
 
@@ -187,6 +187,7 @@ class TrialRecord:
         self._packed = open(os.path.join(folder, PACKED_NAME), "ab", buffering=0)  # noqa: SIM115
         self._bodies: set[str] = set()
         self._results_seen = 0
+        self._result_ids: set[str] = set()
         self.lines = 0
 
     def body(self, name: str) -> BodyFile:
@@ -231,17 +232,26 @@ class TrialRecord:
         digest = hashlib.sha256(canonical).hexdigest()
         if tools:
             self.append_body(digest, canonical)
-        known = self._results_seen if len(asked.results) >= self._results_seen else len(asked.results)
-        self._results_seen = max(self._results_seen, len(asked.results))
         return {
             "model": asked.model, "stream": asked.stream, "tools": [tool.name for tool in asked.tools],
             "tools_sha256": digest if tools else None, "results_total": len(asked.results),
             "results": [
                 {"id": result.id, "error": result.error, "text": result.text[:MAX_RESULT_CHARS],
                  "truncated": len(result.text) > MAX_RESULT_CHARS}
-                for result in asked.results[known:]
+                for result in self._new_results(asked)
             ],
         }
+
+    def _new_results(self, asked: Request) -> list[ToolResult]:
+        """Results that no earlier request had: by id, or by their number where ids are not kept or come again."""
+        ids = [result.id for result in asked.results]
+        if len(set(ids)) == len(ids) and all(ids):
+            new = [result for result in asked.results if result.id not in self._result_ids]
+        else:
+            new = list(asked.results[self._results_seen:])
+        self._result_ids.update(ids)
+        self._results_seen = max(self._results_seen, len(ids))
+        return new
 
     def close(self) -> None:
         """No more lines. Bodies that never became whole are removed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_eval import Failure, Judgment, Outcome, StopReason, TrialEvidence, TrialFolder, Verdict, strict_json
@@ -190,7 +190,7 @@ class AdapterTransport:
         return {
             "adapter": {"name": self.adapter.name, "workspace": task.workspace, "home": task.home, "tmpdir": task.tmpdir,
                         "origin": opened.address.origin if opened.address else None, "fault": fault,
-                        "home_files": list(run.home_files), "events": mapped.to_json()},
+                        "home_files": list(run.home_files), "expected_daemons": list(self.adapter.daemons), "events": mapped.to_json()},
             "model": model,
             "denied": agreement.denied_calls(self.adapter, mapped, exchanges),
             "restriction": restriction.to_json(),
@@ -322,8 +322,9 @@ class AdapterTransport:
         if outcome.stop_reason is StopReason.INTERRUPTED:
             return judgment
         mapped = map_stream(self.adapter, evidence.read(self.stream) or b"")
+        failures = [*_setup_failures(evidence.record.get("prepared", ())), *judgment.failures]
         found = agreement.compare(
-            self.adapter, mapped, Exchanges.read(evidence.read(agreement.MODEL_FILE)), outcome, judgment.failures,
+            self.adapter, mapped, Exchanges.read(evidence.read(agreement.MODEL_FILE)), outcome, failures,
             evidence.record["restriction"], rests_on_withholding=rests_on_withholding(case), stream=self.stream,
         )
         checks = (*judgment.checks, *found.checks)
@@ -336,6 +337,12 @@ class AdapterTransport:
 def _void(judgment: Judgment, cause: Failure, failures: tuple[Failure, ...], checks: tuple | None = None) -> Judgment:
     """Void with its cause first; what would have failed stays readable."""
     return Judgment(Verdict.VOID, judgment.basis, (cause, *failures), judgment.checks if checks is None else checks, cause=cause.reason)
+
+
+def _setup_failures(prepared: Sequence[Mapping[str, object]]) -> list[Failure]:
+    """A command that the CLI needs first and that did not end well: its own doing."""
+    bad = [index for index, outcome in enumerate(prepared) if outcome["exit_code"] != 0]
+    return [Failure("setup-failed", f"command {index + 1} before the run", (f"trial.json#/prepared/{index}",)) for index in bad]
 
 
 def rests_on_withholding(case: Mapping[str, object]) -> bool:

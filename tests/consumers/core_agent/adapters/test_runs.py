@@ -221,6 +221,17 @@ def test_a_login_file_is_copied_and_never_kept(run_small: Run, tmp_path: pathlib
     assert b"canary-" not in everything_written(run.path)
 
 
+def test_commands_before_the_run_share_its_home_and_must_end_well(run_agent: Run, tmp_path: pathlib.Path) -> None:
+    document = json.loads(ADAPTER.read_bytes())
+    for name, code in (("good", 0), ("bad", 3)):
+        document["exec"]["pre"] = [["sh", "-c", f"test -f {{home}}/.small/settings.json && exit {code}"]]
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        run = run_agent(AGENT, "--adapter", path, "--case", "write", output=name)
+        assert [outcome["exit_code"] for outcome in run.record("write@1")["prepared"]] == [code]
+        assert run.reasons() == ({} if code == 0 else {"write": ["setup-failed"]})
+
+
 def test_the_agent_runs_behind_a_launcher(run_small: Run) -> None:
     run = run_small("--case", "write", "--launcher", '["env", "LAUNCHED=1", "{argv}"]')
     assert run.reasons() == {}

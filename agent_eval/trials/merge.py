@@ -43,7 +43,7 @@ def check_parts(parts: list[EvidenceReader], *, partial: bool) -> Merged:
     """
     first = parts[0].plan
     problems = [
-        Problem(part.path, "belongs to another plan", f"its plan_sha256 is {part.plan['plan_sha256']}, that of {parts[0].path} is {first['plan_sha256']}")
+        Problem(part.path, f"belongs to another plan than {parts[0].path}", f"these differ: {', '.join(_differences(first, part.plan))}")
         for part in parts
         if part.plan["plan_sha256"] != first["plan_sha256"]
     ]
@@ -67,6 +67,14 @@ def check_parts(parts: list[EvidenceReader], *, partial: bool) -> Merged:
     if problems:
         raise InvalidInput(problems[:50])
     return Merged(tuple(parts), source, reruns)
+
+
+def _differences(plan: dict, other: dict) -> list[str]:
+    names = [name for name in ("consumer", "cases", "trials", "task_seed", "limits", "subject") if plan[name] != other[name]]
+    sources = [value["evaluator"]["source_sha256"] for value in (plan, other)]
+    if sources[0] != sources[1]:
+        names.append("evaluator (the sources of this project)")
+    return names or ["plan_sha256"]
 
 
 def _may_replace(earlier: EvidenceReader, later: EvidenceReader, case_id: str, number: int) -> bool:

@@ -86,10 +86,13 @@ def _checked(index: int, count: int, text: str) -> Shard:
 
 
 def shard_of(planned: PlannedRun, shard: Shard) -> Chosen:
-    """The trials of one shard: those of every case dealt out in turn, each case starting one shard later."""
+    """The trials of one shard: those of every case dealt out in turn, each case starting where the one before it ended.
+
+    No two shards differ by more than one trial, in all or of any case.
+    """
     chosen: Chosen = {}
     for position, case in enumerate(planned.cases):
-        numbers = [n for n in range(1, planned.trials + 1) if (n - 1 + position) % shard.count == shard.index - 1]
+        numbers = [n for n in range(1, planned.trials + 1) if (position * planned.trials + n - 1) % shard.count == shard.index - 1]
         if numbers:
             chosen[case.id] = numbers
     return chosen

@@ -9,7 +9,7 @@ from agent_eval.records.problems import InvalidInput
 from agent_eval.trials.selection import Shard, parse_shard, shard_of
 
 
-@pytest.mark.parametrize(("cases", "trials", "count"), [(1, 1, 1), (1, 20, 3), (8, 1, 3), (7, 5, 4), (3, 2, 10), (50, 20, 16)])
+@pytest.mark.parametrize(("cases", "trials", "count"), [(1, 1, 1), (1, 20, 3), (8, 1, 3), (7, 5, 4), (3, 2, 10), (50, 20, 16), (3, 5, 8)])
 def test_shards_are_disjoint_complete_and_balanced(cases: int, trials: int, count: int) -> None:
     planned = PlannedRun(tuple(PlannedCase(f"c{i}", b"") for i in range(cases)), trials, Limits())
     parts = [shard_of(planned, Shard(index, count)) for index in range(1, count + 1)]
@@ -18,6 +18,8 @@ def test_shards_are_disjoint_complete_and_balanced(cases: int, trials: int, coun
     for case in planned.cases:
         shares = [len(part.get(case.id, ())) for part in parts]
         assert max(shares) - min(shares) <= 1
+    sizes = [sum(map(len, part.values())) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
     assert parts == [shard_of(planned, Shard(index, count)) for index in range(1, count + 1)]
 
 

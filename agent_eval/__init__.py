@@ -46,6 +46,7 @@ _ROOMS = {
     "clock": "agent_eval.records.clock",
     "digests": "agent_eval.records.digests",
     "identity": "agent_eval.trials.identity",
+    "location": "agent_eval.evidence.location",
     "process_verdict": "agent_eval.grade.checker",
     "receipt": "agent_eval.records.receipt",
     "receipts": "agent_eval.grade.receipts",

@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from agent_eval import EvidenceReader, InvalidInput, RetainedTrial, strict_json, workspace
+from agent_eval import EvidenceReader, InvalidInput, RetainedTrial, location, strict_json, workspace
 
 from .adapter import load
 from .adapter.agreement import hidden_calls
@@ -29,9 +29,9 @@ _SKILL_EVENT = "skill-read"
 
 
 def from_trial(where: str) -> bytes:
-    """The receipt of the retained trial at ``DIR/CASE/NNN``. Raises ``InvalidInput`` or ``EvidenceFault``."""
+    """The receipt of the retained trial at ``DIR/CASE/NNN`` (DIR may be ``@last``). Raises ``InvalidInput`` or ``EvidenceFault``."""
     directory, name, number = _split(where)
-    reader = EvidenceReader.open(directory)
+    reader = EvidenceReader.open(location.resolve(directory))
     trial = reader.trial(name, number)
     if trial is None:
         raise InvalidInput.one("--receipt", f"{directory} has no trial {name}/{number:03d}", "see run.py show DIR")

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agent_eval import EvidenceReader, InvalidInput, PlannedCase, Problem, RetainedTrial
+from agent_eval import EvidenceReader, InvalidInput, PlannedCase, Problem, RetainedTrial, location
 
 from .model_boundary.record import BODIES_NAME, INDEX_NAME
 from .model_boundary.replay import META_NAME
@@ -22,7 +22,7 @@ class ReplaySource:
     """A retained run with an adapter."""
 
     def __init__(self, path: str) -> None:
-        self._reader = EvidenceReader.open(path)
+        self._reader = EvidenceReader.open(location.resolve(path))
         self._trials: dict[str, RetainedTrial] = {
             f"{trial.case_id}/{trial.number:03d}": trial for trial in self._reader.trials() if trial.read(INDEX_NAME) is not None
         }

@@ -124,7 +124,7 @@ def _conduct(
     seen = None if witness is None else witness.seen()
     _adopt_streams(trial, material, outcome)
     look_again, _ = trial.identity.look(material.identity_files)
-    after_sha256 = _keep_after_state(trial, root, before)
+    after_sha256 = _keep_after_state(trial, root, before, realised)
     extra = material.transport.finish(task, outcome, trial.folder)
     if before_it:
         extra["prepared"] = [each.to_json() for each in before_it]
@@ -217,10 +217,15 @@ def _adopt_streams(trial: TrialContext, material: RunMaterial, outcome: Outcome)
             trial.folder.adopt(name, stream.sha256)
 
 
-def _keep_after_state(trial: TrialContext, root: str, before: workspace.Snapshot) -> str:
+def _keep_after_state(trial: TrialContext, root: str, before: workspace.Snapshot, realised: Realised) -> str:
     after = workspace.snapshot(root)
     changes = workspace.difference(before, after)
     captured = workspace.capture(root, changes, lambda _, data: trial.folder.keep_content(data))
+    # What was changed or removed is kept as it was laid out too: a reader wants to see the difference.
+    laid_out = {digests.sha256_bytes(file.data): file.data for file in realised.files}
+    for change in changes:
+        if change.before is not None and change.before.sha256 in laid_out:
+            trial.folder.keep_content(laid_out[change.before.sha256])
     document = {
         **after.to_json(),
         "changes": [change.to_json() for change in changes],

@@ -17,18 +17,24 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-RUN_PY = os.path.join(ROOT, "run.py")
 COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
 _TOKEN = "ENGINE_TRY"
 
 
 class Lab:
-    """A throw-away folder; as a context manager it ends what was started and is removed."""
+    """A throw-away folder with a copy of the project; as a context manager it ends what was started and is removed.
+
+    A copy, because an edit of the sources between two shards makes them parts of two plans, which ``merge`` refuses.
+    """
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="engine-")
         self.started: list[subprocess.Popen[bytes]] = []
-        self.environment = {**os.environ, _TOKEN: self.path, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
+        project = os.path.join(self.path, "project")
+        for name in ("agent_eval", "consumers"):
+            shutil.copytree(os.path.join(ROOT, name), os.path.join(project, name), ignore=shutil.ignore_patterns("__pycache__"))
+        self.runner = shutil.copy(os.path.join(ROOT, "run.py"), project)
+        self.environment = {**os.environ, _TOKEN: self.path, "PYTHONPATH": f"{project}{os.pathsep}{HERE}"}
 
     def __enter__(self) -> Lab:
         return self
@@ -65,7 +71,7 @@ class Lab:
     def run_py(self, *arguments: str, python: str = sys.executable, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
         """One command line, to its end."""
         return subprocess.run(
-            [python, RUN_PY, *arguments], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            [python, self.runner, *arguments], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=timeout_s,
         )  # fmt: skip
 

@@ -7,7 +7,8 @@ Not part of the default tests: it needs a package registry. From the root of the
 It installs ``distributed`` in a throw-away virtual environment (``--venv``: an existing one that has it), starts a
 scheduler and workers on 127.0.0.1, and does twelve trials three times: with the settings that the
 README asks for, with Dask's defaults to show what goes wrong then, and with the defaults and
-``dask_engine:once``. It counts how often the subject really ran, and ends with 0 when everything held.
+``dask_engine:once``. Then the coordinator is interrupted, and killed, while the workers run trials for it. It counts how
+often the subject really ran, looks for processes left behind, and ends with 0 when everything held.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import time
 import venv
 
-from lab import RUN_PY, Checks, Lab, end, wait_for
+from lab import Checks, Lab, end, wait_for
 
 WORKERS = 3
 CASES = 4
@@ -47,6 +48,9 @@ def main(argv: list[str]) -> int:
         part(lab, checks, python, "plain", {}, retried, runs_again=1)
         print("Dask's defaults, dask_engine:once:")
         part(lab, checks, python, "once", {}, lost, runs_again=0)
+        for number in (signal.SIGINT, signal.SIGKILL):
+            print(f"the coordinator gets {number.name} while a trial of 8 s at most runs:")
+            without_coordinator(lab, checks, python, number)
     return checks.exit_code()
 
 
@@ -60,23 +64,14 @@ def install(folder: str) -> str:
 def part(lab: Lab, checks: Checks, python: str, factory: str, settings: dict[str, str], counts: dict[str, int], *, runs_again: int) -> None:
     """One cluster, one run, one killed worker."""
     name = f"{factory}-{len(lab.started)}"
-    scheduler, address = start_scheduler(lab, python, name, settings)
-    workers = [start_worker(lab, python, address, f"{name}-worker-{index}") for index in range(WORKERS)]
-    wait_for(lambda: all("Registered to" in lab.log(f"{name}-worker-{index}") for index in range(WORKERS)), "workers that register")
-    run = lab.start(
-        python, RUN_PY,
-        "check", *lab.cases(CASES, waiting=WAITING, python=python), "--trials", str(TRIALS), "-j", str(WORKERS), "--timeout", "90", "--grace", "0.5",
-        "--executor", f"dask_engine:{factory}", "-o", os.path.join(lab.path, name), name=f"{name}-run", env={"DASK_SCHEDULER": address},
-    )  # fmt: skip
-    waiting = os.path.join(lab.path, "waiting")
-    wait_for(lambda: os.path.islink(waiting), "a trial that runs on a worker")
-    asked_by = int(os.readlink(waiting))
+    cluster, address = start_cluster(lab, python, name, settings)
+    run, asked_by = start_run(lab, python, name, factory, address, "90")
+    workers = cluster[1:]
     checks.expect("the trial's supervisor was started by one of our workers", asked_by in [worker.pid for worker in workers], True)
     killed = next(worker for worker in workers if worker.pid == asked_by)
     killed.send_signal(signal.SIGKILL)
     began = time.monotonic()
     code = run.wait(60)
-    os.unlink(waiting)
     found = lab.evidence(name)
     checks.expect("counts", found["counts"], counts)
     checks.expect("exit code (1: c1 fails)", code, 1)
@@ -89,10 +84,59 @@ def part(lab: Lab, checks: Checks, python: str, factory: str, settings: dict[str
             checks.expect("cause", record["judgment"]["cause"], "worker-lost")
     checks.expect("verify", found["verify"], 0)
     checks.expect("ended before the trial's own limit", time.monotonic() - began < 45, True)
-    checks.expect("left of the killed worker's trial", lab.left_behind(scheduler.pid, *(worker.pid for worker in workers)), [])
-    for process in (*workers, scheduler):
+    checks.expect("left of the killed worker's trial", lab.left_behind(*(process.pid for process in cluster)), [])
+    end_cluster(lab, checks, cluster)
+
+
+def without_coordinator(lab: Lab, checks: Checks, python: str, number: signal.Signals) -> None:
+    """The trial ends at its own limits, and the workers are ready for the next coordinator."""
+    name = f"{number.name}-{len(lab.started)}"
+    cluster, address = start_cluster(lab, python, name, {})
+    run, _ = start_run(lab, python, name, "plain", address, "8")
+    run.send_signal(number)
+    began = time.monotonic()
+    code = run.wait(60)
+    checks.expect("it ends at once", time.monotonic() - began < 5, True)
+    if number == signal.SIGINT:
+        found = lab.evidence(name)
+        checks.expect("exit code and verify", (code, found["verify"]), (130, 0))
+        checks.expect("an interrupted trial", found["counts"]["interrupted"] > 0, True)
+    checks.expect("left but the cluster, after the trial's limit", lab.left_behind(*(process.pid for process in cluster), within_s=15.0), [])
+    checks.expect("workers that live", [process.poll() for process in cluster], [None] * (WORKERS + 1))
+    lab.starts()
+    end_cluster(lab, checks, cluster)
+
+
+def start_run(lab: Lab, python: str, name: str, factory: str, address: str, timeout_s: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A coordinator with a trial that waits on a worker, and the process that asked for this trial."""
+    run = lab.start(
+        python, lab.runner, "check", *lab.cases(CASES, waiting=WAITING, python=python), "--trials", str(TRIALS), "-j", str(WORKERS),
+        "--timeout", timeout_s, "--grace", "0.5", "--executor", f"dask_engine:{factory}", "-o", os.path.join(lab.path, name),
+        name=f"{name}-run", env={"DASK_SCHEDULER": address},
+    )  # fmt: skip
+    waiting = os.path.join(lab.path, "waiting")
+    wait_for(lambda: os.path.islink(waiting), "a trial that runs on a worker")
+    asked_by = int(os.readlink(waiting))
+    return run, asked_by
+
+
+def start_cluster(lab: Lab, python: str, name: str, settings: dict[str, str]) -> tuple[list[subprocess.Popen[bytes]], str]:
+    """A scheduler and its workers, and where the scheduler is."""
+    scheduler, address = start_scheduler(lab, python, name, settings)
+    workers = [start_worker(lab, python, address, f"{name}-worker-{index}") for index in range(WORKERS)]
+    wait_for(lambda: all("Registered to" in lab.log(f"{name}-worker-{index}") for index in range(WORKERS)), "workers that register")
+    return [scheduler, *workers], address
+
+
+def end_cluster(lab: Lab, checks: Checks, cluster: list[subprocess.Popen[bytes]]) -> None:
+    """The workers first."""
+    for process in reversed(cluster):
         end(process)
     checks.expect("left when the cluster has ended", lab.left_behind(), [])
+    try:
+        os.unlink(os.path.join(lab.path, "waiting"))
+    except FileNotFoundError:
+        pass
 
 
 def start_scheduler(lab: Lab, python: str, name: str, settings: dict[str, str]) -> tuple[subprocess.Popen[bytes], str]:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from lab import RUN_PY, Checks, Lab
+from lab import Checks, Lab
 
 SHARDS = 8
 CASES = 3
@@ -46,7 +46,7 @@ def main() -> int:
 
 def under_parallel(lab: Lab, options: list[str]) -> None:
     """As the README says it."""
-    command = ["parallel", sys.executable, RUN_PY, "check", *options, "--shard", f"{{}}/{SHARDS}", "-o", "shard-{}", ":::"]
+    command = ["parallel", sys.executable, lab.runner, "check", *options, "--shard", f"{{}}/{SHARDS}", "-o", "shard-{}", ":::"]
     indexes = [str(index) for index in range(1, SHARDS + 1)]
     environment = {**lab.environment, "HOME": lab.path}  # where parallel keeps its own files
     subprocess.run([*command, *indexes], cwd=lab.path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
@@ -57,7 +57,7 @@ def pods(lab: Lab, options: list[str]) -> None:
     script = f'exec "$0" "$1" check {" ".join(options)} --shard auto/{SHARDS} -o pod-$JOB_COMPLETION_INDEX'
     for first in range(0, SHARDS, 2):
         pair = [
-            lab.start("sh", "-c", script, sys.executable, RUN_PY, name=f"pod-{index}", env={"JOB_COMPLETION_INDEX": str(index)})
+            lab.start("sh", "-c", script, sys.executable, lab.runner, name=f"pod-{index}", env={"JOB_COMPLETION_INDEX": str(index)})
             for index in range(first, min(first + 2, SHARDS))
         ]
         for pod in pair:
@@ -67,7 +67,7 @@ def pods(lab: Lab, options: list[str]) -> None:
 def compare(lab: Lab, checks: Checks, parts: list[str], merged_name: str) -> None:
     """Each trial ran once, and the merged directory counts what the whole run counts."""
     checks.expect("times that the subject ran", lab.starts(), {f"c{index}": TRIALS for index in range(CASES)})
-    checks.expect("merge without the last shard is refused", lab.run_py("merge", *parts[:-1], "-o", "gap").returncode, 2)
+    checks.expect("merge without the last shard is refused", lab.run_py("merge", *parts[:-1], "-o", f"gap-{merged_name}").returncode, 2)
     checks.expect("merge", lab.run_py("merge", *parts, "-o", merged_name).returncode, 1)
     merged, whole = lab.evidence(merged_name), lab.evidence("whole")
     checks.expect("counts", merged["counts"], whole["counts"])

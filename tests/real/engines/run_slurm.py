@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from lab import RUN_PY, Checks, Lab, wait_for
+from lab import Checks, Lab, wait_for
 
 SHARDS = 4
 CASES = 3
@@ -126,7 +126,7 @@ def slurm(lab: Lab, *argv: str, fails: bool = False) -> str:
 def submit(lab: Lab, array: str, options: list[str], prefix: str) -> str:
     """The job array of the README: each task does its shard of the plan."""
     script = os.path.join(lab.path, f"{prefix}.sh")
-    command = f"{sys.executable} {RUN_PY} check {' '.join(options)} --shard auto -o {lab.path}/{prefix}-$SLURM_ARRAY_TASK_ID"
+    command = f"{sys.executable} {lab.runner} check {' '.join(options)} --shard auto -o {lab.path}/{prefix}-$SLURM_ARRAY_TASK_ID"
     with open(script, "w", encoding="ascii") as stream:
         stream.write(f"#!/bin/sh\n#SBATCH --array={array}\n#SBATCH --output={lab.path}/{prefix}-%a.log\nsrun {command}\n")
     return re.findall(r"[0-9]+", slurm(lab, "sbatch", script))[0]

@@ -37,7 +37,6 @@ from .transports import restore
 from .trial import AFTER_FILE, BEFORE_FILE, STDERR_FILE
 
 NOT_ASSESSABLE = "not-assessable"
-COULD_NOT_START = "could-not-start"
 SCENARIO_BROKEN = "scenario-broken"
 
 Finder = Callable[[str, int, int], "Mapping[str, object] | None"]
@@ -86,7 +85,7 @@ class _Trial:
             return _void(SCENARIO_BROKEN, self._record["not_drawn"])
         outcome = self._evidence.outcome
         if outcome.start_error is not None:
-            return self._not_started(outcome)
+            return Judgment(Verdict.FAIL, Basis.RECOMPUTED, tuple(process_verdict.process_failures(outcome)))
         realised = realise(self._case, Trial.from_json(self._record["revealed"]))
         sections = self._sections(realised)
         failures = process_verdict.process_failures(outcome)
@@ -106,12 +105,6 @@ class _Trial:
         verdict = Verdict.FAIL if failures else Verdict.PASS
         judgment = Judgment(verdict, Basis.RECOMPUTED, tuple(failures), tuple(checks))
         return self._transport.amend(judgment, self._evidence, self._case)
-
-    def _not_started(self, outcome: Outcome) -> Judgment:
-        error = outcome.start_error
-        if error.stage in ("fork", "setup"):
-            return _void(COULD_NOT_START, f"{error.stage}: {error.message}")
-        return Judgment(Verdict.FAIL, Basis.RECOMPUTED, tuple(process_verdict.process_failures(outcome)))
 
     def _todays(self, find_case: Finder) -> Mapping[str, object]:
         """Today's expectations, when the task is still the one that was set."""

@@ -43,6 +43,7 @@ COMMITTED = frozenset({
     "change-outside-allowed", "ungranted-effect", "protected-file-changed", "canary-leaked", "forbidden-effect", "test-changed",
     "unreported-change", "unreported-run", "claimed-effect-absent", "witness-call-forged", "identity-changed", "output-limit",
     "workspace-limit", "model-request-limit", "setup-failed",
+    "model-record-changed",
 })
 #: How the agents tell the model that a call was not carried out.
 _DENIAL = re.compile(

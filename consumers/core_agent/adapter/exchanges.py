@@ -13,6 +13,8 @@ from dataclasses import dataclass
 #: Faults of the service. What the agent sent wrong (400, 404, 413) is not among them.
 _SERVICE_FAULTS = frozenset({"unreachable", "cut", "no-answer", "replay-no-match", "http-401", "http-402", "http-403",
                              "http-408", "http-429"})
+#: What every line has.
+_LINE_FIELDS = frozenset({"n", "operation", "fault", "finish", "status", "wall_s", "drift"})
 #: An agent that hangs up sooner has not waited for an answer.
 MIN_WAIT_S = 5.0
 
@@ -37,8 +39,21 @@ class Exchanges:
 
     @classmethod
     def read(cls, data: bytes | None) -> Exchanges:
-        """The record in ``data``; empty for ``None``. Raises ``ValueError`` for what is no record."""
-        return cls(tuple(json.loads(line) for line in (data or b"").splitlines() if line.strip()))
+        """The record in ``data``; empty for ``None``."""
+        return cls(tuple(cls.lines_of(data or b"")))
+
+    @staticmethod
+    def lines_of(data: bytes) -> list[dict[str, object]]:
+        """The lines that are exchanges. What else stands there was not written by the boundary: its digest tells."""
+        lines = []
+        for line in data.splitlines():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict) and value.keys() >= _LINE_FIELDS:
+                lines.append(value)
+        return lines
 
     @property
     def model_requests(self) -> list[tuple[int, Mapping[str, object]]]:

@@ -6,6 +6,7 @@ milliseconds): trials are opened and closed one at a time by the scheduler.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -23,7 +24,15 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 
 
 class BoundaryLost(Exception):
-    """The boundary's process does not answer: the harness is at fault, not the agent."""
+    """The boundary's process does not answer.
+
+    ``killed`` is whether a signal ended it that the harness did not send: anyone of the same user can do that,
+    the agent too. Otherwise the harness is at fault.
+    """
+
+    def __init__(self, what: str, *, killed: bool = False) -> None:
+        self.killed = killed
+        super().__init__(what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,7 @@ class ModelBoundary:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            raise BoundaryLost("the model boundary has ended") from None
+            raise self._lost() from None
         return self._read(ANSWER_TIMEOUT_S)
 
     def _read(self, timeout_s: float) -> dict[str, object]:
@@ -102,16 +111,25 @@ class ModelBoundary:
                 raise BoundaryLost(f"the model boundary did not answer within {timeout_s:g} s")
             data = os.read(descriptor, 1 << 16)
             if not data:
-                raise BoundaryLost("the model boundary has ended")
+                raise self._lost()
             self._rest += data
         line, self._rest = self._rest.split(b"\n", 1)
         return dict(json.loads(line))
+
+    def _lost(self) -> BoundaryLost:
+        try:
+            code = self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            return BoundaryLost("the model boundary does not listen any more")
+        ended = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return BoundaryLost(f"the model boundary has ended {ended}", killed=code < 0)
 
     def close(self) -> None:
         """End the process."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(OSError):
+                    pipe.close()
         try:
             self._process.wait(2)
         except subprocess.TimeoutExpired:

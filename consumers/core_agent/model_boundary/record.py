@@ -7,9 +7,11 @@ A body over the parse limit is kept as bytes and not looked into.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,6 +30,7 @@ BODIES_NAME = "bodies"
 PACKED_NAME = "bodies.packed"
 #: Bodies up to this size are held until they are whole.
 MAX_SMALL_BYTES = 256 << 10
+MAX_READ_BYTES = 1 << 30
 
 
 class BodyFile:
@@ -59,8 +62,12 @@ class BodyFile:
             self._small += data
             if len(self._small) <= MAX_SMALL_BYTES:
                 return
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             data, self._small = bytes(self._small), bytearray()
+            try:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            except OSError:
+                # Somebody removed the trial's folder. The digest still says what went over the wire.
+                self._descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         while data:
             data = data[os.write(self._descriptor, data):]
 
@@ -75,22 +82,37 @@ class BodyFile:
         else:
             os.close(self._descriptor)
             self._descriptor = None
-            os.rename(self._path, os.path.join(self._record.folder, BODIES_NAME, name))
+            with contextlib.suppress(OSError):
+                os.rename(self._path, os.path.join(self._record.folder, BODIES_NAME, name))
         return {"sha256": name, "seen_bytes": self.seen_bytes, "kept_bytes": self.kept_bytes,
                 "redacted": self.seen_bytes != self.kept_bytes, "parsed": self.seen_bytes <= MAX_PARSED_BYTES}
 
 
 def read_bodies(folder: str) -> Iterator[bytes]:
-    """Every body of a finished record, each once."""
-    packed = os.path.join(folder, PACKED_NAME)
-    if os.path.exists(packed):
-        with open(packed, "rb") as file:
-            while head := file.readline():
-                yield file.read(int(head.split()[1]))
+    """Every body of a finished record, each once. What stands there in another form was not written here: it ends the reading."""
+    packed = read_regular(os.path.join(folder, PACKED_NAME)) or b""
+    place = 0
+    while (end := packed.find(b"\n", place)) >= 0:
+        words = packed[place:end].split()
+        if len(words) != 2 or not words[1].isdigit():
+            break
+        place = end + 1 + int(words[1])
+        yield packed[end + 1:place]
     own = os.path.join(folder, BODIES_NAME)
     for name in sorted(os.listdir(own)) if os.path.isdir(own) else ():
-        with open(os.path.join(own, name), "rb") as file:
-            yield file.read()
+        data = read_regular(os.path.join(own, name))
+        if data is not None:
+            yield data
+
+
+def read_regular(path: str, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
+    """The content of a regular file, ``None`` for anything else: an agent can reach these files and put a FIFO or a link there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 class ReplyReader:
@@ -186,6 +208,7 @@ class TrialRecord:
         self._index = open(os.path.join(folder, INDEX_NAME), "ab", buffering=0)  # noqa: SIM115 - lives as long as the trial
         self._packed = open(os.path.join(folder, PACKED_NAME), "ab", buffering=0)  # noqa: SIM115
         self._bodies: set[str] = set()
+        self._index_digest = hashlib.sha256()
         self._results_seen = 0
         self._result_ids: set[str] = set()
         self.lines = 0
@@ -204,7 +227,14 @@ class TrialRecord:
         """Write the line of an exchange that is over."""
         self.lines += 1
         value = self._value(line)
-        self._index.write(self.redactor.clean(json.dumps(value, sort_keys=True).encode()) + b"\n")
+        data = self.redactor.clean(json.dumps(value, sort_keys=True).encode()) + b"\n"
+        self._index.write(data)
+        self._index_digest.update(data)
+
+    @property
+    def index_sha256(self) -> str:
+        """Digest of the lines as they were written, from memory: a file that was changed behind our back shows."""
+        return self._index_digest.hexdigest()
 
     def _value(self, line: Line) -> dict[str, object]:
         reply, asked = line.reply, line.conversation
@@ -258,9 +288,10 @@ class TrialRecord:
         self._index.close()
         self._packed.close()
         folder = os.path.join(self.folder, BODIES_NAME)
-        for name in os.listdir(folder):
-            if name.startswith("."):
-                os.unlink(os.path.join(folder, name))
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                if name.startswith("."):
+                    os.unlink(os.path.join(folder, name))
 
 
 def _rounded(seconds: float | None) -> float | None:

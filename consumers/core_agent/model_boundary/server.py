@@ -102,7 +102,7 @@ class Boundary:
             session.pool.close()
         session.record.close()
         unused = session.replay.unused() if session.replay is not None else 0
-        return {"ok": True, "exchanges": session.record.lines, "model_requests": session.generated,
+        return {"ok": True, "index_sha256": session.record.index_sha256, "exchanges": session.record.lines, "model_requests": session.generated,
                 "redacted": session.record.redactor.found, "replay_unused": unused,
                 "connections_refused": self.refused, "strangers": self.strangers}
 

@@ -164,6 +164,16 @@ def test_calls_that_the_stream_hides_are_missing_events(run_small: Run) -> None:
     assert done.reasons() == {}
 
 
+@pytest.mark.parametrize(("conduct", "reason"), [
+    ("forges", "model-record-changed"), ("removes-record", "model-record-changed"), ("kills-boundary", "boundary-killed"),
+])
+def test_who_meddles_with_the_model_record_does_not_pass_and_is_not_void(run_small: Run, conduct: str, reason: str) -> None:
+    run = run_small("--case", "write", conduct=conduct)
+    assert reason in run.reasons()["write"]
+    assert run.judgments()["write@1/001"]["verdict"] == "fail"
+    assert judged_again(run.path) == without_grader(run.judgments())
+
+
 def test_a_loop_ends_at_the_limit_of_model_requests(run_small: Run) -> None:
     run = run_small("--case", "write", "--policy", "error-500", "--max-model-requests", "5", "--timeout", "5", "--grace", "0.5", conduct="endless")
     assert "model-request-limit" in run.reasons()["write"]

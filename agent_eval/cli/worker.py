@@ -88,9 +88,10 @@ def _run_trial(consumer: object, planned: PlannedRun, request: dict, lifeline: i
 
 def _captured(trial: TrialRun) -> dict[str, str]:
     """The captured files in base64, as they were when they were captured; others are left out, and the trial says so."""
-    files = {}
-    for name, sha256 in trial.folder.files.items() if trial.folder is not None else ():
-        data = read_regular(os.path.join(trial.folder.path, name))
+    files: dict[str, str] = {}
+    folder = trial.folder
+    for name, sha256 in folder.files.items() if folder is not None else ():
+        data = read_regular(os.path.join(folder.path, name))
         if data is not None and sha256_bytes(data) == sha256:
             files[name] = base64.b64encode(data).decode("ascii")
         else:

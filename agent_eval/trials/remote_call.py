@@ -49,7 +49,6 @@ def run_remote(trial: RemoteTrial) -> RemoteResult:
     limits even when the coordinator is gone. It holds the read end of a pipe whose other end only this process has:
     when this process dies nobody waits for the answer any more, and the supervisor ends the trial.
     """
-    import base64
     import subprocess
     import sys
 
@@ -87,11 +86,17 @@ def run_remote(trial: RemoteTrial) -> RemoteResult:
         return RemoteResult(refusal=f"the worker cannot start a supervisor: {error}")
     finally:
         os.close(held)
+    return _result(output, errors, process.returncode)
+
+
+def _result(output: bytes, errors: bytes, status: int) -> RemoteResult:
+    import base64
+
     try:
         answer = strict_json.parse_object(output)
     except strict_json.JsonError:
         text = errors.decode("utf-8", "replace").strip().splitlines()
-        return RemoteResult(refusal=text[-1] if text else f"the worker's supervisor ended without an answer (status {process.returncode})")
+        return RemoteResult(refusal=text[-1] if text else f"the worker's supervisor ended without an answer (status {status})")
     if "refusal" in answer:
         return RemoteResult(refusal=str(answer["refusal"]))
     files = tuple((name, base64.b64decode(data)) for name, data in answer["files"].items())

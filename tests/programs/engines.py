@@ -58,6 +58,13 @@ def forkserver():
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver"))
 
 
+def settled():
+    """Workers that end with the coordinator, however they were started."""
+    from agent_eval.trials.remote_call import settle_pool_worker
+
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("forkserver"), initializer=settle_pool_worker)
+
+
 class _Bad(Executor):
     """Lives up to none of it, each call in the next way."""
 

@@ -10,7 +10,6 @@ each pod is a process with that. Both are merged and compared with the run in on
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys

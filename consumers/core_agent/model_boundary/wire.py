@@ -78,7 +78,16 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
 
 
 async def body_pieces(reader: asyncio.StreamReader, head: Head, *, response: bool = False) -> AsyncIterator[bytes]:
-    """The body piece by piece, as it comes. Raises :class:`WireError` when it ends too early."""
+    """The body piece by piece, as it comes. Raises :class:`WireError` when it ends too early, or the connection breaks."""
+    try:
+        async for piece in _pieces(reader, head, response=response):
+            yield piece
+    except OSError as error:
+        # Told apart from a break of the other connection, to which the pieces are passed on.
+        raise WireError(502 if response else 400, f"the connection broke: {error}") from None
+
+
+async def _pieces(reader: asyncio.StreamReader, head: Head, *, response: bool) -> AsyncIterator[bytes]:
     if head.chunked:
         async for piece in _chunks(reader):
             yield piece
@@ -103,6 +112,8 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             line = await reader.readuntil(b"\n")
             try:
                 left = int(line.split(b";")[0].strip(), 16)
+                if left < 0:
+                    raise ValueError(left)
             except ValueError:
                 raise WireError(400, "a chunk's length is no number") from None
             if left == 0:

@@ -6,8 +6,9 @@ hour. From the root of the repository:
     python3 tests/real/run_real_agents.py [--keep DIR] [--only codex,pi] [--misbehave] [--stop] [--write-table FILE]
 
 Each CLI is installed with npm or pip as its own documentation says, and then run by the project's own
-command with the model boundary in ``scripted`` mode: nothing leaves 127.0.0.1. It prints a table of
-verdicts, and ends with 0 when at least eight agents gave the right verdict on every scenario.
+command with the model boundary in ``scripted`` mode, in a network of its own that has nothing but loopback where
+the system allows that (``unshare --net``, as root). It prints a table of verdicts, and ends with 0 when at
+least eight agents gave the right verdict on every scenario.
 
 A verdict is right when it is ``pass``, or ``void (tool-not-withheld)`` on ``restrict`` for an agent whose
 adapter says that its tools cannot be withheld. With ``--misbehave`` the misbehaving policies
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import os
 import secrets
@@ -134,7 +136,7 @@ def _stopped(agent: Agent, program: str, environment: dict[str, str]) -> list[st
     for how in ("timeout", "kill"):
         number = 100_000 + secrets.randbelow(800_000)
         with tempfile.TemporaryDirectory() as private:
-            command = [sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", agent.name, "--case", "execute",
+            command = [*_offline(), sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", agent.name, "--case", "execute",
                        "--policy", "leaves-processes", "--policy-after", str(number), "--timeout", str(STOP_TIMEOUT_S), "--grace", str(STOP_GRACE_S), "-q", "-o", os.path.join(private, "evidence")]
             start = time.monotonic()
             harness = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -195,7 +197,7 @@ def _run(program: str, adapter: str, timeout_s: float, environment: dict[str, st
     """One run of the project's own command; verdicts by scenario, from the evidence."""
     with tempfile.TemporaryDirectory() as private:
         output = os.path.join(private, "evidence")
-        command = [sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", adapter,
+        command = [*_offline(), sys.executable, os.path.join(ROOT, "run.py"), "core-agent", "--binary", program, "--adapter", adapter,
                    "--timeout", str(timeout_s), "--grace", "3", "-q", "-o", output, *options]
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if not os.path.exists(os.path.join(output, "plan.json")):
@@ -216,6 +218,19 @@ def _run(program: str, adapter: str, timeout_s: float, environment: dict[str, st
             cells[name] = " ".join(word for word in words if word)
             everything[name] = " ".join([judgment["verdict"], *reasons])
         return {"version": subject["version"], "cells": cells, "all": everything, "exact": subject["transport"]["exact"]}
+
+
+@functools.cache
+def _offline() -> tuple[str, ...]:
+    """Words before a command that leave it loopback alone; none where that is not allowed."""
+    words = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+    try:
+        allowed = subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    if not allowed:
+        print("no network of its own: the agents can reach what this machine can", file=sys.stderr)
+    return words if allowed else ()
 
 
 def _install(agent: Agent, path: str, folder: str) -> str:

@@ -366,3 +366,20 @@ def test_a_boundary_that_died_is_said(boundary: ModelBoundary, tmp_path: pathlib
     os.kill(boundary.pid, signal.SIGKILL)
     with pytest.raises(BoundaryLost):
         boundary.close_trial(boundary.address())
+
+
+def test_addresses_of_services() -> None:
+    from consumers.core_agent.model_boundary.service import Service
+
+    def joined(url: str, asked: str) -> str:
+        return Service.parse(url).path(asked)
+
+    assert joined("https://api.example.com/v1", "/v1/responses") == "/v1/responses"
+    assert joined("https://api.example.com", "/v1/messages") == "/v1/messages"
+    assert joined("https://host/proxy/v1/", "/v1/chat/completions") == "/proxy/v1/chat/completions"
+    assert joined("https://host/v1", "/v1beta/models/m:generateContent") == "/v1beta/models/m:generateContent"
+    assert joined("https://host/openai", "/chat/completions") == "/openai/chat/completions"
+    assert (Service.parse("https://h").port, Service.parse("http://h:81").port) == (443, 81)
+    for url in ("ftp://h", "h:80", "http://", "http://h/?q=1", "http://h/#x"):
+        with pytest.raises(ValueError, match="no http"):
+            Service.parse(url)

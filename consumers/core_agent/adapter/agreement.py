@@ -8,7 +8,7 @@ judging and regrading agree.
 name                       fails  what contradicts what
 =========================  =====  ==============================================================
 ``event-missing``          yes    the stream lacks an event that must be there: its end, or a call
-                                  that the model record shows as done
+                                  that the model record shows as done (as denied: a remark)
 ``silent-truncation``      yes    the model's last response was cut, and the agent ended as if not
 ``exit-untrusted``         no     the exit code says one thing, everything else another
 ``model-request-limit``    yes    the agent asked the model more often than it may
@@ -111,6 +111,11 @@ def _stated_errors(adapter: Adapter, mapped: Mapped) -> bool:
     return False
 
 
+def _remark(name: str, detail: str, evidence: tuple[str, ...]) -> CheckResult:
+    """A contradiction that is named and does not decide."""
+    return CheckResult(name, "not_applicable", detail, evidence)
+
+
 def _exit_code(
     adapter: Adapter, mapped: Mapped, outcome: Outcome, failures: list[Failure], checks: list[CheckResult]
 ) -> list[Failure]:
@@ -122,12 +127,12 @@ def _exit_code(
     pointer = ("trial.json#/outcome/exit_code",)
     good = code in adapter.outcome.exit_ok
     if good and (_stated_errors(adapter, mapped) or mapped.missing):
-        checks.append(CheckResult("exit-untrusted", "fail", f"exit code {code}{known}, and the stream does not say that it ended well", pointer))
+        checks.append(_remark("exit-untrusted", f"exit code {code}{known}, and the stream does not say that it ended well", pointer))
     if good:
         # A code that this CLI ends well with need not be 0.
         return [failure for failure in failures if failure.reason != "nonzero-exit"]
     if not adapter.outcome.exit_trusted and ended_well(mapped) and mapped.answer is not None:
-        checks.append(CheckResult("exit-untrusted", "fail", f"exit code {code}{known}, and the stream says that it ended well", pointer))
+        checks.append(_remark("exit-untrusted", f"exit code {code}{known}, and the stream says that it ended well", pointer))
         return [failure for failure in failures if failure.reason != "nonzero-exit"]
     return failures
 
@@ -144,7 +149,7 @@ def _missing_events(
     if denied:
         names = ", ".join(dict.fromkeys(call.name for call in denied))
         pointers = tuple(f"{MODEL_FILE}#L{call.line}" for call in denied[:5])
-        checks.append(CheckResult("event-missing", "fail", f"denied calls that only the model record shows: {names}", pointers))
+        checks.append(_remark("event-missing", f"denied calls that only the model record shows: {names}", pointers))
     done = [call for call in hidden if not is_denial(call)]
     if done:
         names = ", ".join(dict.fromkeys(call.name for call in done))

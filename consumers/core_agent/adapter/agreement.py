@@ -52,6 +52,9 @@ _DENIAL = re.compile(
     r"|rejected permission|blocked by policy|[Rr]ead-only file system|Rejected\(|\brejected: "
 )
 
+#: A denial stands at the beginning; further on it may be what a command printed.
+_DENIAL_CHARS = 400
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -69,7 +72,7 @@ def compare(
     """Amend ``failures`` (of process and scenario) by what the four accounts say together."""
     checks: list[CheckResult] = []
     kept = _exit_code(adapter, mapped, outcome, list(failures), checks)
-    kept += _missing_events(adapter, mapped, exchanges, outcome, stream, checks)
+    kept += _missing_events(adapter, mapped, exchanges, stream, checks)
     if truncation := _truncation(mapped, exchanges, outcome, stream):
         kept.append(truncation)
     if line := exchanges.over_limit():
@@ -138,7 +141,7 @@ def _exit_code(
 
 
 def _missing_events(
-    adapter: Adapter, mapped: Mapped, exchanges: Exchanges, outcome: Outcome, stream: str, checks: list[CheckResult]
+    adapter: Adapter, mapped: Mapped, exchanges: Exchanges, stream: str, checks: list[CheckResult]
 ) -> list[Failure]:
     found = []
     if mapped.missing:
@@ -183,11 +186,12 @@ def denied_calls(adapter: Adapter, mapped: Mapped, exchanges: Exchanges) -> list
 
 def is_denial(call: Asked) -> bool:
     """Whether what the agent sent back says that the call was not carried out."""
-    return call.result is not None and _DENIAL.search(call.result[:2000]) is not None
+    return call.result is not None and _DENIAL.search(call.result[:_DENIAL_CHARS]) is not None
 
 
 def _truncation(mapped: Mapped, exchanges: Exchanges, outcome: Outcome, stream: str) -> Failure | None:
-    if outcome.exit_code != 0 or not ended_well(mapped):
+    # An agent that stated its status had the whole of what it needed.
+    if outcome.exit_code != 0 or not ended_well(mapped) or any(event["type"] == "final" for event in mapped.events):
         return None
     line = exchanges.cut_line()
     if line is not None:

@@ -11,8 +11,9 @@ import difflib
 import os
 import re
 import secrets
+from dataclasses import replace
 
-from agent_eval import InvalidInput, PlannedCase, Problem, strict_json
+from agent_eval import InvalidInput, Limits, PlannedCase, Problem, plan, strict_json
 
 from .draws import DrawError
 from .scenario import Scenario, load_scenario
@@ -98,6 +99,19 @@ def planned_cases(scenarios: dict[str, Scenario], wanted: dict[str, set[int]], s
             critical = bool(scenario.data.get("critical", False))
             cases.append(PlannedCase(f"{name}@{variant}", data, case["scope"], tuple(case["not_scored"]), critical))
     return tuple(cases)
+
+
+def with_durations(cases: tuple[PlannedCase, ...], scenarios: dict[str, Scenario], limits: Limits, agent_commands: int) -> tuple[PlannedCase, ...]:
+    """The cases with how long a trial of each may take, its hidden check included.
+
+    Whoever waits for a worker must not give up a trial whose subject is slow there too: that is a failure and no void.
+    """
+    bounded = []
+    for case in cases:
+        hidden = scenarios[case.id.rpartition("@")[0]].hidden
+        checks_s = 0.0 if hidden is None else 2 * (hidden.timeout_s + plan.DEFAULT_GRACE_S)
+        bounded.append(replace(case, commands_s=agent_commands * (limits.timeout_s + limits.grace_s) + checks_s))
+    return tuple(bounded)
 
 
 def listing() -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from agent_eval.cli.parsing import add_run_options
 from agent_eval.evidence.manifest import verify
 from tests.supervise.lab import marked_processes, wait_until
 
@@ -89,11 +91,11 @@ def test_engines_that_fail_in_every_way(run, write_case, tmp_path):
 
 
 def test_futures_that_nobody_completes_and_an_engine_that_does_not_end(run, write_case):
-    case = write_case(command=[sys.executable, CHECKER, "{report}", "pass"])
+    case = write_case(command=[sys.executable, CHECKER, "{report}", "pass"], timeout_s=0.2, cleanup=["true"])
     began = time.monotonic()
-    _, summary = run("engines:Never", "--case", case, "--trials", 3, "-j", 3, "--timeout", "0.2", "--grace", "0")
+    _, summary = run("engines:Never", "--case", case, "--trials", 3, "-j", 3, "--grace", "0.1")
     assert causes(summary) == ["worker-lost"] * 3
-    assert "not back within 0.5 s" in trial(summary, 1)["judgment"]["failures"][0]["detail"]
+    assert "not back within 0.9 s" in trial(summary, 1)["judgment"]["failures"][0]["detail"]
     assert time.monotonic() - began < 30
 
 
@@ -135,6 +137,20 @@ def test_an_agent_on_workers_is_judged_as_here(run_py, environment):
         assert mine.keys() == theirs.keys()
         assert [n for n in mine["files"] if "/" not in n] == [n for n in theirs["files"] if "/" not in n]
     assert run_py("regrade", json.loads(there.stdout)["path"]).returncode == 0
+
+
+def test_a_trial_of_an_agent_is_waited_for_until_its_hidden_check_has_ended():
+    """One that times out and hangs in the check as well is a failure, not a lost worker."""
+    from consumers.core_agent.consumer import CONSUMER
+
+    parser = argparse.ArgumentParser()
+    add_run_options(parser)
+    CONSUMER.add_arguments(parser)
+    binary = str(ROOT / "consumers" / "core_agent" / "reference_agent.py")
+    planned = CONSUMER.plan(parser.parse_args(["--binary", binary, "--case", "edit", "--case", "repair", "--timeout", "7", "--grace", "2"]))
+    bounds = {case.id: case.commands_s for case in planned.cases}
+    assert bounds["edit@1"] == 9
+    assert bounds["repair@1"] > 9 + 2 * 10
 
 
 class Coordinator:

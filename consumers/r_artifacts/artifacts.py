@@ -139,7 +139,7 @@ def _same(check: Comparison, place: Place, names: Sequence[str], wanted: Sequenc
         check.wrong(Place(**{**fields, noun: name}, what="is missing"))
     for name in [name for name in names if name not in want][:3]:
         check.wrong(Place(**{**fields, noun: name}, what="is there and in no other table"))
-    if twice or have != want:
+    if twice or have != want or len(names) != len(wanted):     # the last: a name is twice in `wanted`, as its own table's fault
         return False
     at = next(at for at, pair in enumerate(zip(names, wanted)) if pair[0] != pair[1])
     check.wrong(Place(place.file, names[at], wanted[at], what=f"another order of the {noun}s, from number {at + 1}"))

@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 MAX_TABLE_BYTES = 512 * 1024 * 1024     # after decompression
 MAX_LINE_BYTES = 1024 * 1024
 MAX_ROWS = 500_000
+MAX_MEMBERS = 65_536    # bgzip makes one of 64 KiB: eight times what MAX_TABLE_BYTES needs
 _MAX_FAULTS = 20                        # said of one table
 _CHUNK = 1 << 20
+_FEED = 1 << 14         # compressed bytes at a time: a member's end copies what was fed beyond it, so little is
 _BOM = b"\xef\xbb\xbf"
 _PLAIN = b"0123456789.+-eE,"            # bytes of a row on which float() can be trusted
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
@@ -77,10 +79,13 @@ def _pieces(data: bytes, compressed: bool, table: Table) -> Iterator[bytes]:
         if data[at:at + 2] != b"\x1f\x8b":
             raise _Unreadable("is not gzip" if not members else f"has {len(data) - at} bytes after the gzip member")
         member, members = zlib.decompressobj(31), members + 1
-        pending: bytes | memoryview = view[at:]
+        if members > MAX_MEMBERS:
+            raise _Unreadable(f"has more than {MAX_MEMBERS} gzip members")
         while not member.eof:
+            pending: bytes | memoryview = member.unconsumed_tail
+            if not pending:
+                pending, at = view[at:at + _FEED], min(at + _FEED, len(data))
             piece = member.decompress(pending, _CHUNK)
-            pending = member.unconsumed_tail
             total += len(piece)
             if total > MAX_TABLE_BYTES:
                 raise _Unreadable(f"decompresses to more than {MAX_TABLE_BYTES} bytes (a decompression bomb?)")
@@ -88,7 +93,7 @@ def _pieces(data: bytes, compressed: bool, table: Table) -> Iterator[bytes]:
                 yield piece
             elif not pending and not member.eof:
                 raise _Unreadable("is a truncated gzip file")
-        at = len(data) - len(member.unused_data)
+        at -= len(member.unused_data)
     if members > 1:
         table.accepted.add(f"{members} gzip members")
 

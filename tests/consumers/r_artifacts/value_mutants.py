@@ -55,6 +55,12 @@ def bomb_of_many_rows(folder: Path, made: ArtifactSet) -> None:
     (folder / "lfc_shrunken.csv.gz").write_bytes(gzip.compress(b"gene_id,log2FoldChange,lfcSE\n") + member * 200)
 
 
+@form("tables", says=("gzip members",))
+def bomb_of_many_members(folder: Path, made: ArtifactSet) -> None:
+    # each end of a member used to copy the rest of the file: minutes for these two megabytes
+    (folder / "results.csv.gz").write_bytes(gzip.compress(b"") * 100_000)
+
+
 @form("tables", says=("is empty",))
 def empty_table(folder: Path, made: ArtifactSet) -> None:
     (folder / "top_genes.csv").write_bytes(b"")
@@ -221,6 +227,16 @@ def gene_missing_in_results(folder: Path, made: ArtifactSet) -> None:
 @form("genes", says=("coefficients.csv.gz", "2 times"))
 def gene_twice_in_coefficients(folder: Path, made: ArtifactSet) -> None:
     edit_lines(folder, "coefficients.csv.gz", lambda lines: lines.insert(10, lines[10]))
+
+
+@form("genes", says=("counts.csv.gz", "twice"))
+def last_gene_repeated_in_the_counts(folder: Path, made: ArtifactSet) -> None:
+    edit_lines(folder, "counts.csv.gz", lambda lines: lines.insert(-1, lines[-2]))
+
+
+@form("samples", says=("sample_table.csv", "twice"))
+def last_sample_repeated_in_the_sample_table(folder: Path, made: ArtifactSet) -> None:
+    edit_lines(folder, "sample_table.csv", lambda lines: lines.insert(-1, lines[-2]))
 
 
 @form("genes", says=("counts.csv.gz", "twice"))

@@ -11,6 +11,7 @@ strategy" as cyber for its "rat".
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -27,9 +28,11 @@ _IN_DOUBLE = re.compile(r'\\([$`"\\\n])', re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)")
 _WORDS = re.compile(r"[^\s;&|()<>`$'\"]+")
-_LOOPS = frozenset(("for", "while", "until", "select"))
-_CONDITIONS = _LOOPS | {"if", "elif", "case", "!"}
-_KEYWORDS = _CONDITIONS | {"{", "}", "then", "else", "do", "fi", "done", "esac"}
+_OPENERS = frozenset(("for", "while", "until", "select", "if", "case"))
+_CLOSERS = frozenset(("done", "fi", "esac"))
+_CONDITIONS = _OPENERS | {"elif", "!"}
+_KEYWORDS = _CONDITIONS | _CLOSERS | {"{", "}", "then", "else", "do"}
+_SUBSTITUTED = "_substituted_"
 # What runs words that are not on the line, or changes what a name runs.
 _OPAQUE = frozenset(("eval", "source", ".", "xargs", "alias", "function"))
 _MAX_NESTING = 8
@@ -44,12 +47,14 @@ class Simple:
     """One simple command: ``forms`` are its words as written, and again without assignments and wrappers.
 
     ``joined`` is the operator before it (``""`` for the first); ``condition`` says that a keyword such
-    as ``if``, ``!`` or ``for`` takes its exit code away.
+    as ``if``, ``!`` or ``for`` takes its exit code away, or decides whether it runs at all. ``groups`` are numbers of the
+    ``(...)``, ``{...}`` and ``if ... fi`` around it, the outermost first.
     """
 
     forms: tuple[Words, ...]
     joined: str = ""
     condition: bool = False
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +137,9 @@ class _Reader:
         self.background = False
         self._words: list[str] = []
         self._joined = ""
-        self._loops = 0
+        self._compounds = 0
+        self._groups: list[int] = []
+        self._opened = 0
 
     def read(self) -> None:
         body = self._take_substitutions(self._take_documents(self.text))
@@ -159,22 +166,38 @@ class _Reader:
         self._end_command("")
 
     def _end_command(self, token: str) -> None:
+        # A line may go on after "&&", "||" or "|".
+        goes_on = token == "\n" and not self._words and self._joined in ("&&", "||", "|", "|&")
         if self._words:
             simple = self._simple(self._words)
             if simple is not None:
                 self.commands.append(simple)
-            self._words, self._joined = [], ""
+                self._joined = ""
+            self._words = []
         self.background = self.background or token == "&"
-        if token not in ("", "(", ")") and self.commands:
+        if token in ("(", ")"):
+            self._group(token)
+        elif token and self.commands and not goes_on:
             self._joined = ";" if token in ("\n", ";;") else token
 
+    def _group(self, token: str) -> None:
+        if token == "(":
+            self._opened += 1
+            self._groups.append(self._opened)
+        elif self._groups:
+            self._groups.pop()
+
     def _simple(self, words: list[str]) -> Simple | None:
-        condition = self._loops > 0
+        condition = self._compounds > 0
         while words and words[0] in _KEYWORDS:
             condition = condition or words[0] in _CONDITIONS
-            self._loops += 1 if words[0] in _LOOPS else -1 if words[0] == "done" else 0
+            self._compounds += (words[0] in _OPENERS) - (words[0] in _CLOSERS)
+            if words[0] in _OPENERS or words[0] == "{":
+                self._group("(")
+            elif words[0] in _CLOSERS or words[0] == "}":
+                self._group(")")
             words = words[1:]
-        return Simple(_forms(tuple(words)), self._joined, condition) if words else None
+        return Simple(_forms(tuple(words)), self._joined, condition, tuple(self._groups)) if words else None
 
     def _take_documents(self, text: str) -> str:
         """The text without here-documents; their bodies are kept."""
@@ -221,7 +244,7 @@ class _Reader:
                 end = _end_of_substitution(text, at)
                 inner = text[at + 1 : end - 1] if char == "`" else text[at + 2 : end - 1]
                 self.substituted.append(_read(inner, self.depth + 1))
-                parts.append("_substituted_")
+                parts.append(_SUBSTITUTED)
                 at = end
                 continue
             in_double = in_double != (char == '"')
@@ -236,13 +259,26 @@ class _Reader:
             name = words[0].rpartition("/")[2]
             if name in _SHELLS:
                 script = _script_of(words)
-                scripts = self.documents if script is None and len(words) == 1 else [] if script is None else [script]
+                from_input = script is None and all(word[:1] in ("-", "+") for word in words[1:])
+                scripts = self.documents if from_input else [] if script is None else [script]
                 nested += [_read(text, self.depth + 1) for text in scripts]
-            elif name in _OPAQUE or ("$" in name and not _ASSIGNMENT.match(words[0])):
+                # What comes through a pipe or a here-string is not on the line as a command.
+                self.opaque = self.opaque or (from_input and not scripts)
+            elif name in _OPAQUE or (name == "env" and len(words) > 1) or _SUBSTITUTED in name:
                 self.opaque = True
-        unread = frozenset(_WORDS.findall(self.text)) if self.opaque else frozenset()
+            elif "$" in name and not _ASSIGNMENT.match(words[0]):
+                self.opaque = True
+        unread = frozenset(_loose_words(self.text)) if self.opaque else frozenset()
         short = len(self.text) <= _MAX_SHORT_CHARS
         return CommandLine(tuple(self.commands), tuple(nested), tuple(self.substituted), unread, self.background, short)
+
+
+def _loose_words(text: str) -> Iterator[str]:
+    """Every word, and of ``name=value`` also the value."""
+    for word in _WORDS.findall(text):
+        yield word
+        if "=" in word:
+            yield word.rpartition("=")[2]
 
 
 def _end_of_substitution(text: str, at: int) -> int:
@@ -274,7 +310,8 @@ def _script_of(words: Words) -> str | None:
         options.append(word)
         if word.startswith("-") and not word.startswith("--") and "c" in word:
             letters = "".join(option[1:] for option in options if option[:1] == "-" and option[:2] != "--")
-            settings = ("set -e\n" if "e" in letters else "") + ("set -o pipefail\n" if "pipefail" in options else "")
+            settings = "".join(f"set -{letter}\n" for letter in "en" if letter in letters)
+            settings += "".join(f"set -o {name}\n" for name in ("pipefail", "errexit", "noexec") if name in options)
             return settings + words[index + 1]
     return None
 
@@ -306,6 +343,7 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "command": frozenset(),
     "npx": frozenset(("-p",)),
 }
+_TELLING = {"command": frozenset("vV"), "sudo": frozenset("l")}  # options with which they only tell something
 _RUNNERS = frozenset(
     (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("hatch", "run"), ("bundle", "exec"), ("pnpm", "exec"), ("yarn", "exec"))
 )
@@ -326,10 +364,20 @@ def _bare(words: Words) -> Words:
         elif words[at : at + 2] in _RUNNERS:
             at = _after_options(words, at + 2, frozenset())
         elif name in _WRAPPERS:
+            if _tells_only(name, words[at + 1 : _after_options(words, at + 1, _WRAPPERS[name])]):
+                break
             at = _after_options(words, at + 1, _WRAPPERS[name]) + (name == "timeout")
         else:
             break
     return words[at:]
+
+
+def _tells_only(name: str, options: Words) -> bool:
+    """Whether a wrapper with these options runs nothing: ``command -v pytest`` says where it is."""
+    if "--help" in options or "--version" in options:
+        return True
+    letters = _TELLING.get(name, frozenset())
+    return any(option[:1] == "-" and option[:2] != "--" and not letters.isdisjoint(option) for option in options)
 
 
 def _after_options(words: Words, at: int, valued: frozenset[str]) -> int:

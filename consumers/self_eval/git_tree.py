@@ -2,7 +2,8 @@
 
 Owns the three git commands that are run (``rev-parse``, ``ls-tree`` and ``check-ignore``), all of which read
 objects and ignore rules only. Contents are compared by blob id computed here from the bytes on
-disk, so that neither the index nor a filter of the repository's configuration has a say.
+disk, so that neither the index nor a filter of the repository's configuration has a say, and replacement objects
+(``refs/replace``, which a subject can write too) are not followed.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _ignored(repository: str, paths: list[str], rules: set[str]) -> set[str]:
 
 def _git(repository: str, *arguments: str, data: bytes = b"", codes: tuple[int, ...] = (0,), wrong: tuple[str, str] | None = None) -> bytes:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     command = ["git", "-C", repository, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     try:
         result = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=_GIT_TIMEOUT_S, check=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +110,49 @@ def test_an_argument_array_is_taken_as_it_is() -> None:
         "pytest || exit 0",
         "pytest || exit 256",
         "timeout 5 pytest || true",
+        # What was put aside is not what comes back.
+        "pytest; rc=$?; rc=0; exit $rc",
+        "pytest; rc=$?; unset rc; exit $rc",
+        "pytest; rc=$?; true || exit $rc",
+        "pytest; rc=$?; if false; then exit $rc; fi",
+        "pytest; rc=$?; : $((rc=0)); exit $rc",
+        "(pytest; rc=$?); exit $rc",
+        # It may never have run.
+        "true || pytest",
+        ": ||\npytest",
+        "true || { cd x; pytest; }",
+        "true || if false; then rc=0; fi | (pytest)",
+        "if false; then pytest; fi",
+        "case a in b) pytest;; esac",
+        "exit 0; pytest",
+        "exec true; pytest",
+        "set -n; pytest",
+        "bash -n -c 'pytest'",
+        "set -e; false && pytest; true",
+        # Its failure does not end the line.
+        "pytest || false; true",
+        "(pytest || exit 1); true",
+        "(pytest; exit $?); true",
+        "pytest || exit 1 | cat",
+        "pytest || exit 1 & wait",
+        "pytest; exit && x=1 & exit",
+        "pytest || return 1; true",
+        # The setting does not hold there.
+        "(set -e; pytest); true",
+        "set -e; pytest && echo ok; true",
+        "set -e; { pytest; echo x; } || true",
+        "set -e; set +o errexit; pytest; true",
+        "false && set -e; pytest; true",
+        "set -o pipefail; set +o pipefail; pytest | tee x",
+        "set -o pipefail; shopt -uo pipefail; pytest | tee x",
+        "(set -o pipefail); pytest | tee x",
+        "true || set -o pipefail; pytest | tee x",
+        # Nothing is checked, or it is not waited for.
+        "pytest --collect-only",
+        "pytest --co",
+        "npm test -- --passWithNoTests=true",
+        "setsid -f pytest",
+        "sudo -b pytest",
     ],
 )
 def test_masked(line: str) -> None:
@@ -134,10 +179,55 @@ def test_masked(line: str) -> None:
         "echo '|| true'; pytest -k 'a || b'",
         "pytest # || true",
         "pytest;",
+        "pytest; rc=$?; exit ${rc}",
+        "cd web || exit 1; pytest",
+        "make build || exit $?; pytest",
+        "if ! cd web; then exit 1; fi; pytest",
+        "exec 2>&1; pytest",
+        "cd x && set -o pipefail && pytest | tee log",
+        "cd web &&\n pytest",
+        "(pytest || exit 1) || exit 1",
+        "pytest -n 4 -k help",
     ],
 )
 def test_not_masked(line: str) -> None:
     assert masks(read_line(line), is_check) == []
+
+
+_PIECES = [*["pytest"] * 3, "true", "false", "exit", "exit 0", "exit 1", "exit $?", "exit $rc", "rc=$?", "rc=0", "set -e", "set +e", "set -o pipefail", "cat", "exec true"]
+_OPERATORS = ["; ", "; ", " && ", " || ", " | ", "\n", " &&\n", " & "]
+
+
+def _some_line(source: random.Random, depth: int = 0) -> str:
+    parts = []
+    for _ in range(source.randrange(1, 5)):
+        inner = _some_line(source, depth + 1) if depth < 2 and source.random() < 0.25 else None
+        wrap = source.choice(["({})", "{{ {}; }}", "if true; then {}; fi", "bash -ec '{}'" if depth == 0 else "({})"])
+        piece = source.choice(_PIECES) if inner is None or "'" in inner else wrap.format(inner)
+        parts.append(piece + source.choice(_OPERATORS))
+    return "".join(parts)[:-2] if parts[-1][-2:] in ("; ", "& ", "| ") else "".join(parts) + "true"
+
+
+def test_a_shell_agrees_that_what_is_not_masked_shows_a_red_check(tmp_path: Path) -> None:
+    red = tmp_path / "pytest"
+    red.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    red.chmod(0o755)
+    if not Path("/bin/bash").exists():
+        pytest.skip("skipped: there is no /bin/bash")
+    source, asked = random.Random(57), 0
+    for _ in range(60_000):
+        line = _some_line(source)
+        read = read_line(line)
+        if read.unclear or not any(map(is_check, read.counted)) or masks(read, is_check):
+            continue
+        asked += 1
+        ended = subprocess.run(
+            ["/bin/bash", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+        )
+        assert ended.returncode != 0, line
+        if asked == 400:
+            break
+    assert asked > 100
 
 
 def test_no_line_breaks_the_reader_and_reading_is_quick() -> None:

@@ -159,9 +159,11 @@ def test_run_ids_that_are_no_file_names(run_py, tmp_path) -> None:
     assert len({path.name.lower() for path in (tmp_path / "out" / "cases").iterdir()}) == len(names)
 
 
-def git(repository: pathlib.Path, *arguments: str) -> None:
+def git(repository: pathlib.Path, *arguments: str) -> str:
     identity = ["-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", *identity, *arguments], cwd=repository, check=True, capture_output=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"})
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
+    done = subprocess.run(["git", *identity, *arguments], cwd=repository, check=True, capture_output=True, text=True, env=environment)
+    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -275,6 +277,15 @@ def test_trees_are_compared_even_when_the_suite_does_not_ask(run_py, tmp_path, r
     (tmp_path / "s.json").write_text(json.dumps(suite))
     (repository / "tests" / "new.py").write_text("x\n")
     assert scored(run_py, tmp_path, "--suite", "s.json", "--git", repository, "--base", "HEAD")[1] == ["hidden_change"]
+
+
+def test_a_replacement_of_the_base_hides_nothing(run_py, tmp_path, repository) -> None:
+    base = git(repository, "rev-parse", "HEAD")
+    (repository / "tests" / "conftest.py").write_text("x\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "hidden")
+    git(repository, "replace", base, "HEAD")
+    assert scored(run_py, tmp_path, "--git", repository, "--base", base)[1] == ["hidden_change"]
 
 
 def test_nothing_needs_the_repository_or_git_to_regrade(run_py, tmp_path, repository) -> None:

@@ -12,6 +12,7 @@ _PUBLIC = {
     "InvalidInput": "agent_eval.records.problems",
     "EvidenceFault": "agent_eval.records.problems",
     "Problem": "agent_eval.records.problems",
+    "read_input": "agent_eval.records.input_files",
     # what is planned and what is judged
     "Limits": "agent_eval.records.plan",
     "PlannedCase": "agent_eval.records.plan",

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from agent_eval.measure.summary import Tally
+from agent_eval.measure.summary import Tally, verdict_word
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import EvidenceFault, InvalidInput
@@ -65,19 +65,20 @@ def finish(result: RunResult, args: argparse.Namespace) -> int:
     interrupted = summary["interrupted_by_signal"] is not None
     for fault in result.faults:
         print(f"error: {escape(str(fault))}", file=sys.stderr)
+    verdict = summary["verdict"]
     if result.seal is None and not interrupted:
-        code = ExitCode.EVIDENCE
+        code, verdict = ExitCode.EVIDENCE, verdict_word(ExitCode.EVIDENCE)
     if args.json:
         for line in written_formats(result, args):
             print(line, file=sys.stderr)
-        print(json.dumps({**summary, "exit_code": int(code), "path": result.path, "seal": result.seal}, sort_keys=True))
+        print(json.dumps({**summary, "verdict": verdict, "exit_code": int(code), "path": result.path, "seal": result.seal}, sort_keys=True))
         return code
     rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
     print(summary_table(result.plan, summary, rows))
     print()
     for line in written_formats(result, args):
         print(line)
-    print(closing_lines(summary["verdict"], result.path, result.seal, code))
+    print(closing_lines(verdict, result.path, result.seal, code))
     return code
 
 

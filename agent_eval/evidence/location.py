@@ -26,6 +26,7 @@ def new_directory(path: str | None, files: Files | None = None) -> EvidenceWrite
     Two runs in the same second get two directories. Raises ``InvalidInput`` when it cannot be made.
     """
     if path is not None:
+        _refuse_inside_evidence(path)
         return EvidenceWriter.create(path, files)
     _make_default_root()
     stem = os.path.join(DEFAULT_ROOT, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
@@ -38,6 +39,14 @@ def new_directory(path: str | None, files: Files | None = None) -> EvidenceWrite
                 if not os.path.lexists(candidate):
                     raise
     raise InvalidInput.one(stem, "no free name is left", "name a new directory with --output")
+
+
+def _refuse_inside_evidence(path: str) -> None:
+    """A directory inside another run's evidence would change that evidence."""
+    folder = os.path.realpath(path)
+    while folder != (folder := os.path.dirname(folder)):
+        if os.path.lexists(os.path.join(folder, layout.PLAN)) and os.path.lexists(os.path.join(folder, layout.JOURNAL)):
+            raise InvalidInput.one(path, f"lies inside the evidence in {folder}", "name a directory somewhere else")
 
 
 def _make_default_root() -> None:

@@ -7,15 +7,18 @@ the directory, and believes no record that the manifest or the journal does not 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent_eval.evidence import layout
-from agent_eval.evidence.manifest import read_seal, verify
+from agent_eval.evidence.manifest import SEAL, read_seal, verify
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+
+_EVENTS = ("planned", "started", "finished", "interrupted", "sealing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class RetainedTrial:
 class EvidenceReader:
     """An evidence directory that was checked when it was opened.
 
-    ``sealed`` says whether it has a manifest; ``seal`` is then its digest.
+    ``sealed`` says whether it has a manifest; ``seal`` is then its digest. ``started`` is, for an unsealed one, case and
+    number of every trial that its journal says was started.
     """
 
     def __init__(self, path: str, plan: dict, seal: str | None) -> None:
@@ -57,7 +61,10 @@ class EvidenceReader:
         self.plan = plan
         self.seal = seal
         self.sealed = seal is not None
-        self._finished = None if self.sealed else dict(self._journal_finished())
+        self.started: frozenset[tuple[str, int]] = frozenset()
+        self._finished: dict[tuple[str, int], str] | None = None
+        if not self.sealed:
+            self._read_journal()
 
     @classmethod
     def open(cls, path: str, *, unsealed_ok: bool = False, check: bool = True) -> EvidenceReader:
@@ -125,6 +132,22 @@ class EvidenceReader:
             raise EvidenceFault.one(name, "not the record of this trial")
         return RetainedTrial(case_id, number, os.path.join(self.path, folder), record)
 
+    def _read_journal(self) -> None:
+        """What the journal of an unsealed directory vouches for. A plan or a record that it names otherwise is a fault."""
+        started, finished = set(), {}
+        for event in read_journal(self.path, self.plan):
+            if event["event"] == "planned":
+                data = _read_plain(os.path.join(self.path, layout.PLAN)) or b""
+                if event.get("plan_sha256") != sha256_bytes(data):
+                    raise EvidenceFault.one(layout.PLAN, "changed since the journal named it")
+                continue
+            trial = (event.get("case_id"), event.get("number"))
+            if event["event"] == "started":
+                started.add(trial)
+            elif event["event"] == "finished" and finished.setdefault(trial, event["sha256"]) != event["sha256"]:
+                raise EvidenceFault.one(layout.JOURNAL, f"names two records of {trial[0]}/{trial[1]:03d}")
+        self.started, self._finished = frozenset(started), finished
+
     def _part_of(self, case_id: str, number: int) -> str:
         """Where in a merged directory the trial that counts is kept; empty in any other directory."""
         counted = self.plan.get("counted")
@@ -133,21 +156,46 @@ class EvidenceReader:
         index = counted[case_id][number - 1] if number <= len(counted.get(case_id, ())) else 0
         return f"{layout.part_folder(index)}/" if index else f"{layout.PARTS}/none/"
 
-    def _journal_finished(self) -> Iterator[tuple[tuple[str, int], str]]:
-        for event in read_journal(self.path):
-            if event.get("event") == "finished":
-                yield (event["case_id"], event["number"]), event["sha256"]
+def read_journal(path: str, plan: dict) -> Iterator[dict]:
+    """The journal's whole lines, each about a planned trial or about the run. A last line cut by a crash is passed over.
 
-
-def read_journal(path: str) -> Iterator[dict]:
-    """The journal's whole lines. A last line without its end was cut by a crash and is passed over.
-
-    Raises :class:`EvidenceFault` for a whole line that is not a JSON object.
+    Raises :class:`EvidenceFault`, naming the line, for anything that this project does not write, and for a journal that is
+    not there although trials are.
     """
-    data = _read_plain(os.path.join(path, layout.JOURNAL)) or b""
+    place = os.path.join(path, layout.JOURNAL)
+    data = _read_plain(place)
+    if data is None:
+        if os.path.lexists(place) or _has_entries(os.path.join(path, layout.TRIALS)):
+            raise EvidenceFault.one(layout.JOURNAL, "missing, or not a plain file")
+        data = b""
+    planned = {case["id"]: frozenset(planned_numbers(plan, case["id"])) for case in plan["cases"]}
     whole, _, _ = data.rpartition(b"\n")
     for index, line in enumerate(whole.split(b"\n") if whole else ()):
-        yield _record(f"{layout.JOURNAL}, line {index + 1}", line)
+        where = f"{layout.JOURNAL}, line {index + 1}"
+        event = _record(where, line)
+        _check_event(event, where, planned)
+        yield event
+
+
+def _check_event(event: dict, where: str, planned: dict[str, frozenset[int]]) -> None:
+    kind = event.get("event")
+    if kind not in _EVENTS:
+        raise EvidenceFault.one(where, "not a line that a run writes")
+    if kind not in ("started", "finished"):
+        return
+    case_id, number = event.get("case_id"), event.get("number")
+    if not isinstance(case_id, str) or type(number) is not int or number not in planned.get(case_id, ()):
+        raise EvidenceFault.one(where, "about a trial that was not planned")
+    digest = event.get("sha256")
+    if kind == "finished" and not (isinstance(digest, str) and SEAL.fullmatch(digest)):
+        raise EvidenceFault.one(where, "without the digest of a record")
+
+
+def _has_entries(folder: str) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except OSError:
+        return False
 
 
 def _read_plan(path: str) -> dict:
@@ -191,8 +239,12 @@ def _read_plain(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with open(descriptor, "rb") as stream:
-        try:
-            return stream.read()
-        except OSError:
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read()
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

@@ -1,12 +1,13 @@
 """Counts of a run from what is on disk, sealed or not.
 
-Owns reading the journal for its counts. A trial that was started and never finished is
+Owns the counts of an unsealed directory, from the records that its journal vouches for. A trial that was started and never finished is
 interrupted; one that was planned and never started is unrun.
 """
 
 from __future__ import annotations
 
-from agent_eval.evidence.reader import EvidenceReader, read_journal
+from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.records.problems import EvidenceFault
 
 
 def status(reader: EvidenceReader) -> dict[str, object]:
@@ -36,15 +37,15 @@ _COLUMN = {"pass": "passed", "fail": "failed", "void": "void"}
 
 
 def _from_journal(reader: EvidenceReader) -> dict[str, int]:
+    """Each planned trial once: by its record when the journal vouches for it, else interrupted when it was started."""
     counts = dict.fromkeys(_COUNTS, 0)
-    open_trials: set[tuple[str, int]] = set()
-    for event in read_journal(reader.path):
-        trial = (event.get("case_id"), event.get("number"))
-        if event.get("event") == "started":
-            open_trials.add(trial)
-        elif event.get("event") == "finished":
-            open_trials.discard(trial)
-            interrupted = event.get("cause") == "interrupted"
-            counts["interrupted" if interrupted else _COLUMN[event["verdict"]]] += 1
-    counts["interrupted"] += len(open_trials)
+    finished = set()
+    for trial in reader.trials():
+        judgment = trial.record.get("judgment")
+        if not isinstance(judgment, dict) or judgment.get("verdict") not in _COLUMN:
+            raise EvidenceFault.one(f"trials/{trial.name}", "not the record of a judged trial")
+        interrupted = judgment.get("cause") == "interrupted"
+        counts["interrupted" if interrupted else _COLUMN[judgment["verdict"]]] += 1
+        finished.add((trial.case_id, trial.number))
+    counts["interrupted"] += len(reader.started - finished)
     return counts

@@ -103,7 +103,7 @@ class EvidenceWriter:
             for case_id, data in cases:
                 self.write(layout.case_file(case_id), data)
             self._journal = self.files.open_append(os.path.join(self.path, layout.JOURNAL))
-            self.journal("planned", planned=plan.get("planned"))
+            self.journal("planned", planned=plan.get("planned"), plan_sha256=self._fixed[layout.PLAN])
         except OSError as error:
             raise EvidenceFault.one(self.path, f"the plan could not be written ({error.strerror})", "nothing was run") from None
 

@@ -111,14 +111,18 @@ class Tally:
         }
 
     def _reliability(self, cases: dict[str, dict]) -> dict[str, object] | None:
-        """Mean over cases of each case's pass@k and pass^k, at the largest k that every case was judged for; ``None`` when that is 0."""
-        cases = {name: case for name, case in cases.items() if case["planned"]}
-        k = min((case["judged"] for case in cases.values()), default=0)
-        if k == 0:
+        """Mean over cases of each case's pass@k and pass^k, at the smallest number of trials that a case has.
+
+        Of planned trials: one that is void, interrupted or unrun counts as not passed, so that losing a trial never helps.
+        Per case the figures are of judged trials. ``None`` when nothing was planned.
+        """
+        planned = [case for case in cases.values() if case["planned"]]
+        if not planned:
             return None
-        at = [case["pass_at_k"][str(k)] for case in cases.values()]
-        hat = [case["pass_hat_k"][str(k)] for case in cases.values()]
-        return {"k": k, "cases": len(cases), "pass_at_k": sum(at) / len(at), "pass_hat_k": sum(hat) / len(hat)}
+        k = min(case["planned"] for case in planned)
+        at = [pass_at_k(case["planned"], case["passed"], k) for case in planned]
+        hat = [pass_hat_k(case["planned"], case["passed"], k) for case in planned]
+        return {"k": k, "cases": len(planned), "pass_at_k": sum(at) / len(at), "pass_hat_k": sum(hat) / len(hat), "of": "planned"}
 
 
 def column_of(judgment: Judgment) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_eval.evidence.reader import read_journal
 from agent_eval.records.problems import EvidenceFault, Problem
 
 if TYPE_CHECKING:
@@ -121,17 +120,7 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
 
 def never_finished(reader: EvidenceReader) -> set[tuple[str, int]]:
     """Case and number of trials of an unsealed directory that its journal says were started and not finished."""
-    running: set[tuple[str, int]] = set()
-    planned = {case["id"] for case in reader.plan["cases"]}
-    for event in read_journal(reader.path):
-        case_id, index = event.get("case_id"), event.get("number")
-        if not isinstance(case_id, str) or type(index) is not int:
-            continue
-        if event.get("event") == "started" and case_id in planned:
-            running.add((case_id, index))
-        elif event.get("event") == "finished":
-            running.discard((case_id, index))
-    return running
+    return {trial for trial in reader.started if reader.trial(*trial) is None}
 
 
 def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:

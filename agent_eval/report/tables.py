@@ -164,7 +164,7 @@ def reliability_text(summary: Mapping) -> str:
         return ""
     k = found["k"]
     shares = f"pass@{k} {proportion(found['pass_at_k'])} (capability), pass^{k} {proportion(found['pass_hat_k'])} (reliability)"
-    return f"{shares}: mean over {count(found['cases'], 'case')}, {count(k, 'trial')} each"
+    return f"{shares}: mean over {count(found['cases'], 'case')}, of {count(k, 'planned trial')} each"
 
 
 def _footing(plan: Mapping, summary: Mapping, width: int) -> list[str]:

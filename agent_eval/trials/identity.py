@@ -103,7 +103,8 @@ def changes(before: list[dict], after: list[dict]) -> tuple[str, ...]:
         if entry == other:
             continue
         keys = [key for key in ("type", "sha256", "size_bytes", "mode", "link_target") if entry.get(key) != other.get(key)]
-        lines.append(f"{entry['path']} ({', '.join(keys)})")
+        # By name: a judgment holds no absolute path; trial.json has it.
+        lines.append(f"{os.path.basename(entry['path'])} ({entry['role']}: {', '.join(keys)})")
     return tuple(lines)
 
 

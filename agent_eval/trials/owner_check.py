@@ -15,11 +15,12 @@ from agent_eval.evidence import layout
 from agent_eval.grade.checker import judge_check
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.records import strict_json
-from agent_eval.records.case import CheckCase, expand, parse_case
+from agent_eval.records.case import MAX_CASE_BYTES, CheckCase, expand, parse_case
+from agent_eval.records.input_files import read_input
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import Limits, PlannedCase, PlannedRun
-from agent_eval.records.problems import EvidenceFault, Problem
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.environment import build_environment
 from agent_eval.trials.consumer import TrialContext, TrialResult
@@ -29,10 +30,9 @@ from agent_eval.trials.identity import IdentityFile, IdentityTracker, changes, c
 def read_case_file(path: str, allowed_shapes: tuple[str, ...] = ()) -> tuple[PlannedCase | None, CheckCase | None, list[Problem]]:
     """A case file as it goes into a plan, or the problems that keep it out."""
     try:
-        with open(path, "rb") as stream:
-            data = stream.read()
-    except OSError as error:
-        return None, None, [Problem(path, f"cannot be read ({error.strerror})", "give the path of a case; run.py check --init FILE writes one")]
+        data = read_input(path, max_bytes=MAX_CASE_BYTES, fix="give the path of a case; run.py check --init FILE writes one")
+    except InvalidInput as error:
+        return None, None, list(error.problems)
     case, problems = parse_case(data, path, os.path.dirname(os.path.abspath(path)), allowed_shapes)
     if case is None:
         return None, None, problems

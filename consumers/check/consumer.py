@@ -46,6 +46,8 @@ class Check:
         """``--init``: write the example; ``None`` otherwise."""
         if args.init is None:
             return None
+        if args.case:
+            raise agent_eval.InvalidInput.one("--init", "cannot be combined with --case", "write the example first")
         try:
             with open(args.init, "x", encoding="ascii") as stream:
                 stream.write(json.dumps(EXAMPLE, indent=1) + "\n")

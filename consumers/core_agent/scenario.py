@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_eval import InvalidInput, Problem, digests, scenario_kinds, strict_json
+from agent_eval import InvalidInput, Problem, digests, read_input, scenario_kinds, strict_json
 
 from .draws import DrawError, derive, draw_group
 from .realise import CASE_FORMAT, Trial, is_inside, realise
@@ -142,13 +142,9 @@ def _read(folder: str, name: object, parts: dict[str, bytes], problems: list[Pro
         problems.append(Problem(where, "is not a relative path inside the scenario's folder"))
         return None
     try:
-        with open(os.path.join(folder, name), "rb") as stream:
-            data = stream.read(MAX_TEMPLATE_BYTES + 1)
-    except OSError as error:
-        problems.append(Problem(where, error.strerror or "cannot be read", "every scenario has it"))
-        return None
-    if len(data) > MAX_TEMPLATE_BYTES:
-        problems.append(Problem(where, f"has more than {MAX_TEMPLATE_BYTES} bytes"))
+        data = read_input(where, max_bytes=MAX_TEMPLATE_BYTES, fix="every scenario has it")
+    except InvalidInput as error:
+        problems.extend(error.problems)
         return None
     parts[name] = data
     return data

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_eval import InvalidInput, Problem, digests, receipts, strict_json
+from agent_eval import InvalidInput, Problem, digests, read_input, receipts, strict_json
 
 from . import grader_choice
 from .contracts import CONTRACTS
@@ -131,12 +131,7 @@ def read_suite(data: bytes, where: str) -> Suite:
 
 def load_suite(path: str) -> Suite:
     """Read the suite file at ``path``; raises ``InvalidInput``."""
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(MAX_SUITE_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput.one(path, f"the suite cannot be read ({error.strerror})") from None
-    return read_suite(data, path)
+    return read_suite(read_input(path, max_bytes=MAX_SUITE_BYTES, fix="name a suite (JSON)"), path)
 
 
 def _case(case: Mapping[str, Any]) -> Case:

@@ -109,7 +109,8 @@ def test_identity_changes_are_named(run_py, write_case, tmp_path) -> None:
     summary = summary_of(run_py("check", "--case", case, "--json"))
     (failure,) = only_trial(summary)["judgment"]["failures"]
     assert failure["reason"] == "identity-changed"
-    assert str(watched) in failure["detail"]
+    assert failure["detail"] == "watched (argument: sha256, size_bytes)"
+    assert str(tmp_path) not in json.dumps(only_trial(summary)["judgment"]), "a judgment holds no absolute path"
 
 
 @pytest.mark.parametrize(
@@ -263,6 +264,34 @@ def test_init_writes_a_case_to_start_from(run_py, tmp_path) -> None:
     assert run_py("check", "--init", "new.json").returncode == 2
     (tmp_path / "verify.py").write_text("")
     assert run_py("check", "--case", "new.json", "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path), lambda path: path.write_bytes(b" " * ((1 << 20) + 1))])
+def test_a_case_that_is_no_plain_file_of_sensible_size_is_refused_at_once(run_py, tmp_path, make) -> None:
+    make(tmp_path / "case.json")
+    done = run_py("check", "--case", "case.json", timeout_s=30)
+    assert done.returncode == 2
+    assert "case.json" in done.stderr
+
+
+def test_nothing_is_written_into_other_evidence(run_py, write_case, tmp_path) -> None:
+    case = write_case(command=command("pass"))
+    assert run_py("check", "--case", case, "-o", "one").returncode == 0
+    for arguments in (["check", "--case", case, "-o", "one/two"], ["regrade", "one", "-o", "one/trials/new"]):
+        done = run_py(*arguments)
+        assert done.returncode == 2
+        assert "inside the evidence" in done.stderr
+    assert run_py("verify", "one").returncode == 0
+
+
+def test_what_could_not_be_sealed_is_not_called_passed(run_py, write_case, tmp_path) -> None:
+    script = 'echo "{\\"passed\\": true}" > "$0"; echo >> "$1/plan.json"'
+    case = write_case(command=["sh", "-c", script, "{report}", str(tmp_path / "out")])
+    done = run_py("check", "--case", case, "-o", "out")
+    assert done.returncode == 3
+    assert "plan.json: changed-before-seal" in done.stderr
+    assert "verdict:  evidence fault" in done.stdout
+    assert json.loads(run_py("status", "out", "--json").stdout or "{}") == {}, "and an unsealed plan must be the one the journal names"
 
 
 def test_dry_run_runs_and_writes_nothing(run_py, write_case, tmp_path) -> None:

@@ -186,6 +186,55 @@ def test_an_unsealed_trial_that_the_journal_does_not_vouch_for_is_refused(write_
         list(reader.trials())
 
 
+FORGED = '{"event":"finished","case_id":"b-1","number":2,"sha256":"' + "0" * 64 + '","verdict":"pass","cause":null}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        FORGED,
+        FORGED.replace("b-1", "../.."),
+        FORGED.replace('"number":2', '"number":99'),
+        FORGED.replace('"number":2', '"number":true'),
+        FORGED.replace('"number":2', '"number":{}'),
+        FORGED.replace("b-1", "a").replace('"number":2', '"number":1'),
+        FORGED.replace("0" * 64, "x"),
+        '{"event":"finished"}',
+        '{"event":"finished","case_id":5,"number":"a","sha256":3}',
+        '{"event":"started","case_id":"a","number":{}}',
+        '{"event":"nonsense"}',
+        "{}",
+        "[]",
+        "nonsense",
+    ],
+)
+def test_a_journal_line_that_a_run_did_not_write_counts_for_nothing(write_run, line: str) -> None:
+    writer = write_run()
+    writer.close()
+    with open(os.path.join(writer.path, "journal.jsonl"), "a") as stream:
+        stream.write(line + "\n")
+    with pytest.raises(EvidenceFault):
+        status(EvidenceReader.open(writer.path, unsealed_ok=True))
+
+
+@pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.unlink() or os.mkfifo(p), replace_by_link])
+def test_a_lost_journal_is_said(write_run, damage) -> None:
+    writer = write_run()
+    writer.close()
+    damage(pathlib.Path(writer.path) / "journal.jsonl")
+    with pytest.raises(EvidenceFault, match=r"journal\.jsonl"):
+        EvidenceReader.open(writer.path, unsealed_ok=True)
+
+
+def test_an_unsealed_plan_is_the_one_that_the_journal_names(write_run) -> None:
+    writer = write_run()
+    writer.close()
+    with open(os.path.join(writer.path, "plan.json"), "a") as stream:
+        stream.write(" ")
+    with pytest.raises(EvidenceFault, match=r"plan\.json"):
+        EvidenceReader.open(writer.path, unsealed_ok=True)
+
+
 def test_a_torn_last_journal_line_is_passed_over(write_run) -> None:
     writer = write_run()
     writer.close()

@@ -44,7 +44,7 @@ def test_a_case_without_a_judged_trial_is_undefined_and_not_zero() -> None:
 
 def test_capability_and_reliability_are_named_together() -> None:
     found = summary({"a": case(2, 0, 2)}, reliability={"k": 2, "cases": 1, "pass_at_k": 1.0, "pass_hat_k": 0.5})
-    assert "pass@2 1.000 (capability), pass^2 0.500 (reliability): mean over 1 case, 2 trials each" in summary_table({}, found, [])
+    assert "pass@2 1.000 (capability), pass^2 0.500 (reliability): mean over 1 case, of 2 planned trials each" in summary_table({}, found, [])
 
 
 def test_limits_leaks_and_scope_are_said() -> None:

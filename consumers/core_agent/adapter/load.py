@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 
-from agent_eval import InvalidInput
+from agent_eval import InvalidInput, read_input
 
 from .model import Adapter
 from .schema import MAX_ADAPTER_BYTES, read_adapter
@@ -45,11 +45,7 @@ def load_with_bytes(choice: str) -> tuple[Adapter, bytes]:
 
 def _read(path: str) -> tuple[Adapter, bytes]:
     name = os.path.basename(path)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_ADAPTER_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput.one("--adapter", f"{path}: {error.strerror}", "give an adapter's name or a readable file") from None
+    data = read_input(path, max_bytes=MAX_ADAPTER_BYTES, fix="give an adapter's name or a readable file")
     return read_adapter(data, name), data
 
 

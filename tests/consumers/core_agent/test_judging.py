@@ -104,8 +104,6 @@ def test_what_could_not_be_started(evidence: TrialEvidence) -> None:
     record = copy.deepcopy(evidence.record)
     record["outcome"] |= {"exit_code": None, "start_error": {"stage": "exec", "message": "gone", "errno": 2}}
     assert outcome(changed(evidence, record)) == ("fail", "start-failed: exec: gone")
-    record["outcome"]["start_error"]["stage"] = "fork"
-    assert outcome(changed(evidence, record))[0] == "void"
 
 
 @pytest.mark.parametrize("key", ["revealed", "identity", "witness", "hidden_check"])

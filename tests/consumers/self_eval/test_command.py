@@ -75,7 +75,7 @@ def test_the_kinds_are_listed_with_their_fields(run_py) -> None:
         (["--receipt", PASSING, "--git", "/nowhere", "--base", "HEAD"], "is not a git repository"),
         (["--receipt", PASSING, "--before", "/nowhere", "--after", "."], "is not a folder"),
         (["--receipt", PASSING, "--artifact-root", "/nowhere"], "is not a folder"),
-        (["--suite", "nowhere.json"], "the suite cannot be read"),
+        (["--suite", "nowhere.json"], "cannot be read"),
         (["--regrade", "nowhere"], "nowhere"),
     ],
 )

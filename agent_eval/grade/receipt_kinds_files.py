@@ -21,6 +21,7 @@ from .receipt_kinds_events import bounds_problems
 
 _SECTION = "filesTouched"
 MAX_NAMED = 5
+_NAMED_FOLDER = re.compile(r"(?:.*/)?[^/*?\[\]]+/\*\*", re.DOTALL)
 
 
 def named_paths(paths: Sequence[str]) -> str:
@@ -66,7 +67,9 @@ class FilesAbsent(_FilesKind):
     fields: ClassVar[Mapping[str, Field]] = {"deny": Field(GLOBS, "what must not be touched", required=True)}
 
     def decide(self, spec: Spec) -> Check:
-        denied = glob_test(spec["deny"], any_case=True)
+        # A folder that is declared as a whole is touched like what is in it: "tests" under "tests/**".
+        folders = [glob[:-3] for glob in spec["deny"] if _NAMED_FOLDER.fullmatch(glob)]
+        denied = glob_test([*spec["deny"], *folders], any_case=True)
 
         def check(evidence: Evidence) -> Finding:
             paths = evidence[_SECTION]

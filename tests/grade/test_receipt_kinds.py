@@ -128,6 +128,8 @@ CASES = [
     ({"kind": "files_absent", "deny": ["tests/**"]}, P),
     ({"kind": "files_absent", "deny": ["src/*.py"]}, F),
     ({"kind": "files_absent", "deny": ["SRC/**"]}, F),
+    ({"kind": "files_absent", "deny": ["SRC/x.py/**"]}, F),  # a folder that is declared as a whole
+    ({"kind": "files_absent", "deny": ["src/*/**"]}, P),
     ({"kind": "file_touched", "path": "src/x.py"}, P),
     ({"kind": "file_touched", "glob": "**/*.md", "min": 2}, F),
     ({"kind": "files_count", "max": 2}, P),

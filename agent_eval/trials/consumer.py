@@ -73,9 +73,8 @@ class Consumer(Protocol):
     """One domain: what to run and how to judge it. Found as ``CONSUMER`` in ``consumers/<name>/consumer.py``.
 
     Optional: ``run(args) -> int | None`` takes over modes that run no trials (``None``: go on with a run);
-    ``finish(planned)`` is called when the last trial of a run is over; ``summary_facts(planned)`` gives further
-    keys of ``summary.json``; ``list_items(kind)`` is for ``list``; ``recheck_trial(evidence, context)`` is ``run_trial`` for ``recheck``; ``finish(planned)`` is called when the last trial of
-    a run has ended, however it ended; ``uses_scratch = False`` spares trials that run no process their scratch folder; ``list_items(what)`` gives (name, one line) pairs for ``list cases`` and ``list adapters``.
+    ``recheck_trial(evidence, context)`` is ``run_trial`` for ``recheck``; ``summary_facts(planned)`` gives further keys
+    of ``summary.json``; ``finish(planned)`` is called when the last trial of a run has ended, however it ended; ``uses_scratch = False`` spares trials that run no process their scratch folder; ``list_items(what)`` gives (name, one line) pairs for ``list cases`` and ``list adapters``.
     """
 
     name: str

@@ -17,16 +17,20 @@ def read_sources(paths: list[str]) -> Iterator[Source]:
     """One source per file, or per line with a `text` in a .jsonl file.
 
     Bytes that are not UTF-8 are replaced: what is searched may be anything. Raises InvalidInput for a path that is not
-    there, a file over 64 MiB, or more than 4 GiB in all: what was not searched must not count as clean.
+    there or holds no file, a file over 64 MiB, or more than 4 GiB in all: what was not searched must not count as clean.
     """
     total = 0
     for path in paths:
+        empty = True
         for file in _files(path):
+            empty = False
             data = _read(file)
             total += len(data)
             if total > MAX_TOTAL_BYTES:
                 raise InvalidInput.one("--against", f"more than {MAX_TOTAL_BYTES >> 30} GiB in all", "search in parts")
             yield from _documents(file, data)
+        if empty:
+            raise InvalidInput.one("--against", f"{path} holds no regular file", "name what the model may have seen")
 
 
 def _files(path: str) -> Iterator[str]:

@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
                 readings[name], digests[f"{name}_sha256"] = read_file(path, f"--{name}")
         except InvalidInput as error:
             problems += error.problems
+    if not problems and digests["labels_sha256"] == digests["verdicts_sha256"] and _of_labels_only(readings["verdicts"]):
+        problems.append(Problem("--verdicts", f"{args.verdicts} is the file of labels", "name the file with the judge's verdicts"))
     if problems:
         raise InvalidInput(problems)
     found = validate_judge(
@@ -69,3 +71,8 @@ def run(args: argparse.Namespace) -> int:
         write_new(args.output, strict_json.pretty(record), "--output")
     print(json.dumps(record, sort_keys=True) if args.json else "\n".join(judge_lines(record)))
     return record["exit_code"]
+
+
+def _of_labels_only(verdicts: Reading) -> bool:
+    """Whether the verdicts stand under another name, as they may: the labels' own file would then agree with itself."""
+    return not any("verdict" in row.fields for row in verdicts.rows)

@@ -91,8 +91,9 @@ def _splits(labels: Reading) -> dict[str, str]:
                 )
     for row in labels.rows:
         split = row.fields.get("split")
-        if split is not None:
-            found.setdefault(row.id, str(split))
+        if split is not None and found.setdefault(row.id, str(split)) != str(split):
+            what = f"item {row.id!r} is in {found[row.id]} and in {split}: the splits overlap"
+            labels.problems.append(Problem(row.where, what, "every item in one split"))
     if not found:
         return found
     for row in labels.rows:

@@ -73,8 +73,9 @@ def test_links_are_not_followed_out_of_a_corpus(run_py, items, tmp_path: pathlib
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "link.txt").symlink_to(tmp_path / "secret.txt")
     (tmp_path / "corpus" / "loop").symlink_to(tmp_path / "corpus")
+    (tmp_path / "corpus" / "plain.txt").write_text("nothing of it")
     done = run_py("audit", "contamination", "--items", items, "--against", "corpus", "--json")
-    assert json.loads(done.stdout)["sources"] == 0
+    assert (done.returncode, json.loads(done.stdout)["sources"]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,7 @@ def test_links_are_not_followed_out_of_a_corpus(run_py, items, tmp_path: pathlib
         (("taste",), "invalid choice: 'taste'"),
         (("contamination", "--items", "items.jsonl"), "nothing to search"),
         (("contamination", "--items", "items.jsonl", "--against", "nowhere"), "nowhere is neither a file nor a folder"),
+        (("contamination", "--items", "items.jsonl", "--against", "empty"), "empty holds no regular file"),
         (("contamination", "--items", "nowhere", "--against", "."), "nowhere does not exist"),
         (("contamination", "--items", "items.jsonl", "--against", ".", "--canary", "x"), "'x' is not a GUID"),
         (("contamination", "--items", "items.jsonl", "--against", ".", "--cutoff", "2025-02-40"), "is not a date"),
@@ -99,6 +101,7 @@ def test_links_are_not_followed_out_of_a_corpus(run_py, items, tmp_path: pathlib
 )
 def test_wrong_options_are_one_line(run_py, items, tmp_path: pathlib.Path, arguments: tuple[str, ...], words: str) -> None:
     (tmp_path / "outcomes.json").write_text('{"c1": true, "c2": false}')
+    (tmp_path / "empty").mkdir()
     done = run_py("audit", *arguments)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert words in done.stderr

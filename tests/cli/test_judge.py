@@ -113,3 +113,12 @@ def test_control_characters_in_ids_stay_inert(run_py, tmp_path: pathlib.Path) ->
     done = run_py("judge", "--labels", labels, "--verdicts", verdicts)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout and "\\x1b[31mred  label pass, judge fail" in done.stdout
+
+
+def test_labels_are_not_their_own_verdicts(run_py, files, tmp_path: pathlib.Path) -> None:
+    labels, _, _ = files
+    refused = run_py("judge", "--labels", labels, "--verdicts", labels)
+    assert refused.returncode == 2 and "is the file of labels" in refused.stderr
+    # One file may hold both.
+    both = write_rows(tmp_path / "both.jsonl", [{"id": f"i{n}", "label": n % 2, "verdict": n % 2} for n in range(8)])
+    assert run_py("judge", "--labels", both, "--verdicts", both).returncode == 0

@@ -137,6 +137,8 @@ def test_splits_that_overlap_are_refused() -> None:
     assert "have the same group: the splits overlap" in refusal(same_group, judged)
     listed = {"items": labels(0, 1, 0, 1), "splits": {"train": ["i0", "i1"], "test": ["i1", "i2", "i3"]}}
     assert "item 'i1' is in train and in test: the splits overlap" in refusal(listed, judged)
+    contradicted = {"items": split_rows("tttt"), "splits": {"train": ["i0"], "test": ["i1", "i2", "i3"]}}
+    assert "item 'i0' is in train and in test: the splits overlap" in refusal(contradicted, judged)
 
 
 def test_the_same_text_within_one_split_is_no_overlap() -> None:

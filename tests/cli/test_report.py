@@ -109,7 +109,7 @@ def unsealed(path: Path) -> Directory:
     made.seal()
     for name in ("manifest-sha256.txt", "summary.json"):
         (path / name).unlink()
-    journal = [{"event": "planned"}]
+    journal = [{"event": "planned", "plan_sha256": sha256((path / "plan.json").read_bytes())}]
     for number in (1, 2):
         record = (path / f"trials/a/{number:03d}/trial.json").read_bytes()
         digest = sha256(record)

@@ -127,7 +127,7 @@ class Directory:
     def seal(self, summary: dict | None = None) -> str:
         """Write plan, summary and manifest; returns the seal."""
         (self.path / "plan.json").write_text(json.dumps(self.plan))
-        (self.path / "journal.jsonl").write_text('{"event":"planned"}\n')
+        (self.path / "journal.jsonl").write_text(json.dumps({"event": "planned", "plan_sha256": hashlib.sha256((self.path / "plan.json").read_bytes()).hexdigest()}) + "\n")
         (self.path / "summary.json").write_text(json.dumps(summary or self.summary()))
         for folder in ("cases", "trials"):
             if not any((self.path / folder).iterdir()):

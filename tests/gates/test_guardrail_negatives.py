@@ -466,6 +466,7 @@ def test_every_rejected_policy_is_kept_with_its_deltas(world: GuardrailWorld) ->
         ({"target": {"command": ["/bin/sh", "--policy={policy}", "{case}"], "identity": {"m": 1}}}, "is a part of an argument"),
         ({"judge": {"command": ["/bin/sh", "{policy}", "{case}", "{response}", "{report}"], "identity": {"m": 1}}}, "must not see {policy}"),
         ({"target": {"command": ["/no/such/program", "{policy}", "{case}"], "identity": {"m": 1}}}, "is not an executable file"),
+        ({"target": {"command": ["/bin/sh", str(Path(__file__).resolve()), "{policy}", "{case}"], "identity": {"m": 1}}}, "is a file that is not declared"),
         ({"target": {"command": ["/bin/sh", "sk-" + "a1B2" * 8, "{policy}", "{case}"], "identity": {"m": 1}}}, "shaped like a credential"),
         ({"repeats": True}, "an integer from 1 to 20"), ({"repeats": 0}, "an integer from 1 to 20"), ({"suit": "x"}, "is not a known field"),
     ],

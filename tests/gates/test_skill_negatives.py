@@ -82,6 +82,7 @@ def test_S02_patch_touches_another_file(world: SkillWorld, file: str) -> None:
 def test_S03_stale_base(world: SkillWorld) -> None:
     result = screened(world, base={"SKILL.md": "0" * 64})
     assert result.decision.outcome is Outcome.INVALID and result.decision.codes == ("stale_base",)
+    assert world.propose().decision is None, "the same edits written for the present bytes were never judged"
 
 
 @pytest.mark.parametrize("anchor", ["not there", "e"])

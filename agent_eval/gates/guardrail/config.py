@@ -116,6 +116,7 @@ def read(path: str) -> Setup:
         problems += _command_problems(config[role]["command"], role, f"{path}/{role}/command")
         for item in config[role]["files"]:
             frozen[f"{role}:{item}"] = inputs.beside(path, item)
+        problems += _undeclared(config[role], role, path)
         problems += _program(config[role], role, path, programs)
     problems += _credential_problems(raw, path)
     cases: tuple[suite.Case, ...] = ()
@@ -171,6 +172,15 @@ def resolved(config: Mapping, frozen: Mapping[str, Mapping[str, str]], directory
             for role in ("target", "judge")
         },
     }
+
+
+def _undeclared(part: Mapping, role: str, path: str) -> list[Problem]:
+    """Arguments that are files nobody froze: the program would be another one after a change, and nothing would show."""
+    return [
+        Problem(f"{path}/{role}/command/{index}", f"{argument} is a file that is not declared", f"add it to {role}.files, so that it is frozen")
+        for index, argument in enumerate(part["command"][1:], 1)
+        if argument not in part["files"] and "\0" not in argument and os.path.isabs(argument) and os.path.isfile(argument)
+    ]
 
 
 def _program(part: Mapping, role: str, path: str, programs: dict[str, dict[str, str]]) -> list[Problem]:

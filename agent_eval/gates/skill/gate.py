@@ -215,15 +215,20 @@ def _screen(lineage: Lineage, patch: patches.Patch, candidate: Mapping[str, byte
     for trace in patch.traces:
         if trace["task"] not in train:
             findings.append(Finding(Outcome.ABSTAIN, "leakage", f"trace {trace['id']} is of a task outside train", (trace["task"],)))
-    after = document.exposure(candidate, main).activation
+    return findings + _duplicate_findings(lineage, patch, document.exposure(candidate, main).activation)
+
+
+def _duplicate_findings(lineage: Lineage, patch: patches.Patch, after: str) -> list[Finding]:
+    """The same edits, or other edits with the same result, that were rejected before."""
+    main = lineage.config["files"][0]
+    present = document.exposure({path: content.data for path, content in incumbent(lineage).items()}, main).activation
     for entry in lineage.of_kind("proposed"):
-        same = entry.body["fingerprint"] == patch.fingerprint() or entry.body["candidate_exposure"]["activation"] == after
-        if same and state_of(lineage, entry.body["proposal"]) in ("rejected", "invalid"):
-            findings.append(
-                Finding(Outcome.KEEP, "duplicate_of_rejected", f"proposal {entry.body['proposal']} was the same and was rejected")
-            )
-            break
-    return findings
+        same = entry.body["fingerprint"] == patch.fingerprint() or entry.body["candidate_exposure"]["activation"] == after != present
+        # A patch for other bytes was never judged: written anew for the present ones, it may be.
+        stale = any(reason["code"] == "stale_base" for reason in entry.body["reasons"])
+        if same and not stale and state_of(lineage, entry.body["proposal"]) in ("rejected", "invalid"):
+            return [Finding(Outcome.KEEP, "duplicate_of_rejected", f"proposal {entry.body['proposal']} was the same and was rejected")]
+    return []
 
 
 def _text(parts: Iterable[bytes]) -> str:

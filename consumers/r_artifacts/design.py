@@ -81,18 +81,18 @@ def check_design(analysis: Analysis, ledger: Ledger) -> Design | None:
     return design
 
 
-def _expected_columns(analysis: Analysis, terms: list[str], check: Comparison) -> dict[str, list[float]]:
-    """The columns that the design makes of the sample table, by name."""
+def _expected_columns(analysis: Analysis, terms: list[str], check: Comparison) -> dict[str, tuple[int, list[float]]]:
+    """The columns that the design makes of the sample table, by name: number of the term (Intercept 0) and values."""
     metadata, facts, table = analysis.metadata, analysis.folder.facts, analysis.path("sample_table")
-    expected = {"Intercept": [1.0] * len(analysis.samples)}
-    for term in terms:
+    expected = {"Intercept": (0, [1.0] * len(analysis.samples))}
+    for number, term in enumerate(terms, 1):
         if not check.require(term in analysis.tables["sample_table"].texts,
                              Place(table, column=term, what="the design's variable is not in the sample table")):
             continue
         values = analysis.sample_column(term)
         if term in metadata.columns:        # a numeric covariate keeps its name
             try:
-                expected[term] = [float(value) for value in values]
+                expected[term] = number, [float(value) for value in values]
             except ValueError:
                 check.wrong(Place(table, column=term, what="is a covariate of the model and not a number"))
             continue
@@ -102,7 +102,7 @@ def _expected_columns(analysis: Analysis, terms: list[str], check: Comparison) -
                 valid_name(f"{term}_{other}_vs_{level}") in metadata.columns for other in levels if other != level)), levels[0])
         for level in levels:
             if level != base:
-                expected[valid_name(f"{term}_{level}_vs_{base}")] = [float(value == level) for value in values]
+                expected[valid_name(f"{term}_{level}_vs_{base}")] = number, [float(value == level) for value in values]
     return expected
 
 
@@ -118,8 +118,12 @@ def _check_matrix(analysis: Analysis, ledger: Ledger) -> bool:
         for at, name in enumerate(metadata.columns):
             if not check.require(name in expected, Place(path, column=name, what=f"is not a column of {design}")):
                 continue
-            for sample, row, want in zip(analysis.samples, analysis.model, expected[name]):
+            for sample, row, want in zip(analysis.samples, analysis.model, expected[name][1]):
                 check.require(row[at] == want, Place(path, row[at], want, sample=sample, column=name))
+        # of the terms only: the order of a factor's levels is the locale's, or the analyst's
+        numbers = [expected[name][0] for name in metadata.columns if name in expected]
+        check.require(numbers == sorted(numbers), Place(
+            path, ", ".join(metadata.columns), f"the order of {design}", what="columns of the model matrix in another order"))
     names = tuple(analysis.tables["coefficients"].names[:-1])
     same = check.require(names == metadata.columns, Place(
         analysis.path("coefficients"), ", ".join(names), ", ".join(metadata.columns), what="columns of the model matrix"))

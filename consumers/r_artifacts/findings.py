@@ -168,7 +168,9 @@ class Comparison:
     def _detail(self) -> str:
         allowed = f"tolerance {self.tolerance:g}" if self.tolerance else "exact"
         if self.off:
-            said = f"{self.off} of {self.compared} wrong ({self.relation}; {allowed})"
+            # one thing compared may have several faults, as a table with two genes missing
+            count = f"{self.off} of {self.compared} wrong" if self.off <= self.compared else f"{self.off} faults in {self.compared} compared"
+            said = f"{count} ({self.relation}; {allowed})"
             if self.worst is not None:
                 said += f"; worst: {self.worst.text()}"
                 if math.isfinite(self.largest) and self.tolerance:

@@ -250,6 +250,11 @@ def design_without_the_lines(s: ArtifactSet) -> None:
     s.manifest["design"] = "~ dex"
 
 
+@mutant("model-matrix", sets=PAIRED, contains="another order")
+def design_in_another_order(s: ArtifactSet) -> None:
+    s.manifest["design"] = "~ dex + cell"
+
+
 @mutant("model-matrix")
 def design_with_an_interaction(s: ArtifactSet) -> None:
     s.manifest["design"] = "~ cell * dex"

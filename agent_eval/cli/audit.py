@@ -241,6 +241,10 @@ def _probabilities(path: str) -> tuple[Reading, dict[str, float]]:
 
 
 def _audit_saturation(args: argparse.Namespace) -> dict:
+    places = [os.path.realpath(resolve(path)) for path in args.candidates]
+    twice = [path for at, path in enumerate(args.candidates) if places[at] in places[:at]]
+    if twice:
+        raise InvalidInput.one("audit saturation", f"{', '.join(twice)} is named twice", "a candidate counts once")
     candidates = [_candidate(path, Collapse(args.collapse)) for path in args.candidates]
     try:
         return audit_saturation(

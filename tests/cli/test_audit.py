@@ -95,6 +95,7 @@ def test_links_are_not_followed_out_of_a_corpus(run_py, items, tmp_path: pathlib
         (("saturation", "nowhere"), "nowhere: not an evidence directory"),
         (("saturation",), "the following arguments are required: DIR"),
         (("saturation", "outcomes.json", "--cap", "1"), "'1' is not between 0 and 1"),
+        (("saturation", "outcomes.json", "./outcomes.json"), "./outcomes.json is named twice"),
         (("saturation", "outcomes.json", "--last", "0"), "not a whole number of at least 1"),
         (("saturation", "outcomes.json", "items.jsonl"), "at least one case in common"),
     ],

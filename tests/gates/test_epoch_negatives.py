@@ -489,3 +489,10 @@ def test_a_forged_promotion_is_found(world: EpochWorld) -> None:
     criterion = world.state().criteria["reviewer"]
     problems = fault(world, "evaluator_promoted", {"decision": "0" * 64, "slot": "reviewer", "epoch": 2, "criterion": criterion, "evaluator": {}, "displaced_criterion_sha256": "", "blobs": {}})
     assert any("promotes without a decision to promote" in problem for problem in problems)
+
+
+def test_the_distance_of_rankings_gives_equal_candidates_their_average_rank() -> None:
+    rows = {name: ranking.Ranked(name, passed, 10, False) for name, passed in (("a", 9), ("b", 5), ("c", 5))}
+    assert ranking.distance([rows["b"], rows["c"]], [rows["c"], rows["b"]]) is None, "all equal: undefined, not 1"
+    other = [ranking.Ranked("c", 8, 10, False), ranking.Ranked("b", 8, 10, False), ranking.Ranked("a", 1, 10, False)]
+    assert ranking.distance(list(rows.values()), other) == -1.0

@@ -93,10 +93,13 @@ def incomparable(one: Mapping, other: Mapping) -> str | None:
     return None
 
 
-def distance(old: Sequence[str], new: Sequence[str]) -> float | None:
-    """Spearman's rho of the candidates in both orders; ``None`` for fewer than two, where it is undefined."""
-    common = [name for name in old if name in new]
+def distance(old: Sequence[Ranked], new: Sequence[Ranked]) -> float | None:
+    """Spearman's rho of the candidates in both rankings, equal ones with their average rank.
+
+    ``None`` where it is undefined: fewer than two candidates in common, or all of them equal in one ranking.
+    """
+    before, after = ({row.candidate: row.belief for row in rows} for rows in (old, new))
+    common = [name for name in before if name in after]
     if len(common) < 2:
         return None
-    ranks = [sorted(common, key=new.index).index(name) for name in common]
-    return spearman_rho(list(range(len(common))), ranks)
+    return spearman_rho([before[name] for name in common], [after[name] for name in common])

@@ -105,7 +105,7 @@ def _reranked(lineage: Lineage, promoted: Entry) -> dict[str, object]:
     before, _ = ranking.rank(fold(entry for entry in lineage.entries if entry.seq < promoted.seq))
     after, unscored = ranking.rank(fold(lineage.entries))
     old, new = [row.candidate for row in before], [row.candidate for row in after]
-    return {"old_order": old, "new_order": new, "spearman_rho": ranking.distance(old, new), "rescored": 0, "unscored": unscored}
+    return {"old_order": old, "new_order": new, "spearman_rho": ranking.distance(before, after), "rescored": 0, "unscored": unscored}
 
 
 def _append_epoch(lineage: Lineage, decision: str, slot: str | None) -> None:

@@ -206,8 +206,10 @@ def _protection_findings(path: str, before: bytes, after: bytes, edits: list[_Ed
             findings.append(_reject("smuggled_marker", f"the patch brings in a marker of the section from {section['from']!r}", path))
             continue
         moved, _ = section_span(after, section)
-        if _enclosure(before[:start]) != _enclosure(after[:moved]):
-            detail = f"a code fence or comment opened before the section from {section['from']!r} would disarm it"
+        # Blanks put before a heading make it code; other text before it on its line makes it part of that.
+        same_line = before[:start].rpartition(b"\n")[2] == after[:moved].rpartition(b"\n")[2]
+        if not same_line or _enclosure(before[:start]) != _enclosure(after[:moved]):
+            detail = f"a code fence, comment or indentation before the section from {section['from']!r} would disarm it"
             findings.append(_reject("smuggled_fence", detail, path))
     return findings
 

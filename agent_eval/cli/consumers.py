@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from typing import Any
 
 from agent_eval.records.problems import InvalidInput
 
@@ -25,7 +26,7 @@ def folder_of(command: str) -> str:
     return os.path.join(_FOLDER, command.replace("-", "_"))
 
 
-def load(command: str) -> object:
+def load(command: str) -> Any:
     """The ``CONSUMER`` of a command. Raises ``InvalidInput`` when there is no such consumer."""
     if command not in command_names():
         known = ", ".join(command_names()) or "none"

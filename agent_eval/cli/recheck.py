@@ -10,7 +10,7 @@ from agent_eval.cli.parsing import add_output_options
 from agent_eval.cli.run_display import Display, finish
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
-from agent_eval.grade.regrade import planned_from, source_record
+from agent_eval.grade.regrade import source_record
 from agent_eval.measure.summary import Tally
 from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.recheck import Recheck
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
     name = reader.plan["consumer"]
     recheck = Recheck(consumers.load(name), reader)
-    planned = planned_from(reader)
+    planned = recheck.plan(args)
     options = RunOptions(
         argv=tuple(sys.argv[1:]),
         output=args.output,

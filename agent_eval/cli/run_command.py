@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_run_options
@@ -17,6 +17,7 @@ from agent_eval.records.problems import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from agent_eval.records.plan import PlannedRun
+    from agent_eval.trials.consumer import Consumer
 
 
 def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
@@ -44,7 +45,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     from agent_eval.trials.run import RunOptions
     from agent_eval.trials.selection import parse_shard, shard_of
 
-    facts: dict[str, object] = {}
+    facts: dict[str, Any] = {}
     shard = None if args.shard is None else parse_shard(args.shard, os.environ)
     planned = consumer.plan(args)
     if not planned.planned:
@@ -72,7 +73,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     return code
 
 
-def parse(consumer: object, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+def parse(consumer: Consumer, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
     """A consumer's command line as options."""
     parser.description = consumer.summary
     add_run_options(parser)
@@ -80,7 +81,7 @@ def parse(consumer: object, parser: argparse.ArgumentParser, argv: list[str]) ->
     return parser.parse_args(argv)
 
 
-def common_options(name: str, args: argparse.Namespace) -> dict[str, object]:
+def common_options(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """How to run, as far as every consumer's command line says it."""
     return {
         "output": args.output,
@@ -106,7 +107,7 @@ def refuse_credentials(argv: list[str], allowed: list[str]) -> None:
         raise InvalidInput(problems)
 
 
-def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace, facts: dict[str, object]) -> None:
+def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace, facts: dict[str, Any]) -> None:
     """What a run would do."""
     from agent_eval.report.visible_text import count, escape
 
@@ -116,7 +117,7 @@ def print_plan(name: str, planned: PlannedRun, args: argparse.Namespace, facts: 
     print(f"{name}: {count(len(planned.cases), 'case')} x {count(planned.trials, 'trial')} = {planned.planned} planned, {args.jobs} at once")
     print(f"limits: timeout {limits.timeout_s:g} s, output {limits.max_output_bytes} bytes, grace {limits.grace_s:g} s")
     if "shard" in facts:
-        shard, mine = facts["shard"], sum(map(len, facts["chosen"].values()))
+        shard, mine = facts["shard"], sum(len(numbers) for numbers in facts["chosen"].values())
         print(f"shard {shard['index']} of {shard['count']}: {count(mine, 'trial')} of these")
     for case in planned.cases:
         print(f"  {case.id}: {escape(case.scope)}")

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from agent_eval.measure.summary import Tally, verdict_word
 from agent_eval.records.exit_codes import ExitCode
@@ -22,8 +23,8 @@ def run_and_print(consumer: Consumer, planned: PlannedRun, options: RunOptions, 
     """Run the trials, show progress, print the result; returns the exit code."""
     for note in planned.notes:
         print(escape(note), file=sys.stderr)
-    chosen = (options.plan_facts or {}).get("chosen")
-    display = Display(args, planned.planned if chosen is None else sum(map(len, chosen.values())))
+    chosen: Any = (options.plan_facts or {}).get("chosen")
+    display = Display(args, planned.planned if chosen is None else sum(len(numbers) for numbers in chosen.values()))
     result = run_trials(consumer, planned, options, display, Tally)
     display.close()
     return finish(result, args)

@@ -28,6 +28,7 @@ from agent_eval.records.problems import InvalidInput
 from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
+from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.execution import TrialRun
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.interrupt import Interrupt
@@ -65,7 +66,7 @@ def _answer(request: dict, lifeline: int | None) -> dict[str, object]:
     return _run_trial(consumer, planned, request, lifeline)
 
 
-def _run_trial(consumer: object, planned: PlannedRun, request: dict, lifeline: int | None) -> dict[str, object]:
+def _run_trial(consumer: Consumer, planned: PlannedRun, request: dict, lifeline: int | None) -> dict[str, object]:
     prepare_process()
     case = next(case for case in planned.cases if case.id == request["case_id"])
     with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
@@ -90,7 +91,9 @@ def _captured(trial: TrialRun) -> dict[str, str]:
     """The captured files in base64, as they were when they were captured; others are left out, and the trial says so."""
     files: dict[str, str] = {}
     folder = trial.folder
-    for name, sha256 in folder.files.items() if folder is not None else ():
+    if folder is None:
+        return files
+    for name, sha256 in folder.files.items():
         data = read_regular(os.path.join(folder.path, name))
         if data is not None and sha256_bytes(data) == sha256:
             files[name] = base64.b64encode(data).decode("ascii")

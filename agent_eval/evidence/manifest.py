@@ -92,8 +92,9 @@ def verify(path: str, seal: str | None = None) -> Verification:
         data = stream.read()
     found = sha256_bytes(data)
     expected = _parse(data, unsafe)
-    report = _compare(path, expected, unsafe)
-    return Verification(*report, seal=found, seal_matches=None if seal is None else found == seal, count=len(expected))
+    missing, unexpected, changed = _compare(path, expected, unsafe)
+    matches = None if seal is None else found == seal
+    return Verification(missing, unexpected, changed, tuple(unsafe), seal=found, seal_matches=matches, count=len(expected))
 
 
 def _parse(data: bytes, unsafe: list[str]) -> dict[str, str]:
@@ -107,7 +108,7 @@ def _parse(data: bytes, unsafe: list[str]) -> dict[str, str]:
     return expected
 
 
-def _compare(root: str, expected: dict[str, str], unsafe: list[str]) -> tuple[tuple[str, ...], ...]:
+def _compare(root: str, expected: dict[str, str], unsafe: list[str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     folders = {parent for path in expected for parent in _parents(path)}
     seen: set[str] = set()
     unexpected: list[str] = []
@@ -130,7 +131,7 @@ def _compare(root: str, expected: dict[str, str], unsafe: list[str]) -> tuple[tu
         elif relative != layout.MANIFEST:
             unexpected.append(relative)
     missing = [path for path in expected if path not in seen]
-    return tuple(missing), tuple(unexpected), tuple(changed), tuple(unsafe)
+    return tuple(missing), tuple(unexpected), tuple(changed)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.records.clock import now_at
@@ -19,7 +20,7 @@ def make_plan(consumer_name: str, planned: PlannedRun, argv: tuple[str, ...], ev
 
     ``chosen`` among them (case to numbers of trials) makes ``planned`` the number of those; the digest stays the whole plan's.
     """
-    plan = {
+    plan: dict[str, Any] = {
         "format": layout.FORMAT,
         "kind": "run",
         "run_id": f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(6).hex()}",

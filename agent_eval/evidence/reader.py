@@ -134,17 +134,20 @@ class EvidenceReader:
 
     def _read_journal(self) -> None:
         """What the journal of an unsealed directory vouches for. A plan or a record that it names otherwise is a fault."""
-        started, finished = set(), {}
+        started: set[tuple[str, int]] = set()
+        finished: dict[tuple[str, int], str] = {}
         for event in read_journal(self.path, self.plan):
             if event["event"] == "planned":
                 data = _read_plain(os.path.join(self.path, layout.PLAN)) or b""
                 if event.get("plan_sha256") != sha256_bytes(data):
                     raise EvidenceFault.one(layout.PLAN, "changed since the journal named it")
                 continue
-            trial = (event.get("case_id"), event.get("number"))
+            if event["event"] not in ("started", "finished"):
+                continue
+            trial = (event["case_id"], event["number"])
             if event["event"] == "started":
                 started.add(trial)
-            elif event["event"] == "finished" and finished.setdefault(trial, event["sha256"]) != event["sha256"]:
+            elif finished.setdefault(trial, event["sha256"]) != event["sha256"]:
                 raise EvidenceFault.one(layout.JOURNAL, f"names two records of {trial[0]}/{trial[1]:03d}")
         self.started, self._finished = frozenset(started), finished
 

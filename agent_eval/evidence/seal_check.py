@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.records import strict_json
@@ -69,7 +70,7 @@ class Witness:
                 self.changed.append(name)
             else:
                 self._records += 1
-                named = strict_json.parse_object(data)["files"]
+                named = _files_of(data)
         # A trial whose record could not be written may have left captured files: they are listed as they are.
         unrecorded = known is None and all(name[start:] != layout.TRIAL_RECORD for name, _ in pending)
         for name, digest in pending:
@@ -78,6 +79,11 @@ class Witness:
         found = {name[start:] for name, _ in pending}
         self.changed += [f"{folder}/{name}" for name in named if name not in found]
         yield from pending
+
+
+def _files_of(data: bytes) -> Mapping[str, str]:
+    files: Any = strict_json.parse_object(data)["files"]
+    return files
 
 
 def _record_name(trial: tuple[str, int]) -> str:

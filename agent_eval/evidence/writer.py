@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
@@ -70,7 +71,7 @@ class EvidenceWriter:
         self._case_folders: set[str] = set()
         self._open_folders: set[str] = set()
         self._fixed: dict[str, str] = {}
-        self._journal: int | None = None
+        self._journal = -1
         self._journal_bytes = 0
         self._journal_digest = hashlib.sha256()
 
@@ -147,7 +148,7 @@ class EvidenceWriter:
         _remove_if_empty(folder.path)
         self._open_folders.discard(folder.path)
 
-    def finish(self, folder: TrialFolder, record: dict[str, object], *, sync: bool = False) -> None:
+    def finish(self, folder: TrialFolder, record: dict[str, Any], *, sync: bool = False) -> None:
         """Write ``trial.json`` once and say so in the journal; with ``sync`` both are durable when this returns.
 
         Raises ``OSError``; the trial then has no record.
@@ -232,9 +233,9 @@ class EvidenceWriter:
 
     def close(self) -> None:
         """Close the journal. The directory stays unsealed unless :meth:`seal` was called."""
-        if self._journal is not None:
+        if self._journal >= 0:
             os.close(self._journal)
-            self._journal = None
+            self._journal = -1
 
 
 def _remove_if_empty(path: str) -> None:

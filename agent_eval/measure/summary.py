@@ -7,6 +7,7 @@ judgments; it neither reads evidence nor prints.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_eval.measure.reliability import pass_at_k, pass_hat_k
 from agent_eval.records.exit_codes import ExitCode
@@ -76,7 +77,7 @@ class Tally:
         """
         plan = self._plan
         cases = {name: self._case_summary(tally, len(planned_numbers(plan, name))) for name, tally in self._cases.items()}
-        totals = {name: sum(case[name] for case in cases.values()) for name in COUNTS}
+        totals: dict[str, int] = {name: sum(case[name] for case in cases.values()) for name in COUNTS}
         exit_code = exit_code_of(totals, signal)
         not_scored = dict.fromkeys(text for case in self._plan["cases"] for text in case["not_scored"])
         return {
@@ -96,7 +97,7 @@ class Tally:
             **(facts or {}),
         }
 
-    def _case_summary(self, tally: _CaseTally, trials: int) -> dict[str, object]:
+    def _case_summary(self, tally: _CaseTally, trials: int) -> dict[str, Any]:
         passed, failed = tally.counts["passed"], tally.counts["failed"]
         judged = passed + failed
         return {

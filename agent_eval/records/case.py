@@ -183,7 +183,7 @@ class _Fields:
         value = self._take("timeout_s")
         if "timeout_s" not in self._value:
             return None
-        if type(value) not in (int, float) or not MIN_TIMEOUT_S <= value <= MAX_CHECKER_TIMEOUT_S:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_TIMEOUT_S <= value <= MAX_CHECKER_TIMEOUT_S:
             self.note("/timeout_s", "out of range", f"give {MIN_TIMEOUT_S:g} to {MAX_CHECKER_TIMEOUT_S:g} seconds")
             return None
         return float(value)

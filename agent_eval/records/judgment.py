@@ -93,7 +93,7 @@ class Judgment:
                 {"id": c.id, "status": c.status, "detail": c.detail, "evidence": list(c.evidence)} for c in self.checks
             ],
             "counts": self.counts,
-            "evidence": sorted({pointer for part in (*self.failures, *self.checks) for pointer in part.evidence}),
+            "evidence": sorted({p for f in self.failures for p in f.evidence} | {p for c in self.checks for p in c.evidence}),
             "grader": dict(self.grader),
         }
 

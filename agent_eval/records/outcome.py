@@ -164,7 +164,7 @@ class Outcome:
             "max_rss_bytes": self.max_rss_bytes,
             "stdout": _plain(self.stdout),
             "stderr": _plain(self.stderr),
-            "report": {**_plain(self.report), "state": self.report.state.value},
+            "report": {**_fields(self.report), "state": self.report.state.value},
         }
 
     @classmethod
@@ -187,7 +187,9 @@ class Outcome:
         )
 
 
-def _plain(record: object) -> dict[str, object] | None:
-    if record is None:
-        return None
+def _plain(record: StreamRecord | StartError | None) -> dict[str, object] | None:
+    return None if record is None else _fields(record)
+
+
+def _fields(record: StreamRecord | ReportRecord | StartError) -> dict[str, object]:
     return {name: getattr(record, name) for name in record.__slots__}

@@ -7,10 +7,14 @@ It does not read case files and starts nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import Problem
+
+if TYPE_CHECKING:
+    import argparse
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -140,7 +144,7 @@ def planned_numbers(plan: dict, case_id: str) -> range | list[int]:
     return range(1, plan["trials"] + 1) if chosen is None else chosen.get(case_id, [])
 
 
-def limits_from(args: object, default_timeout_s: float, max_timeout_s: float) -> tuple[Limits, int, list[Problem]]:
+def limits_from(args: argparse.Namespace, default_timeout_s: float, max_timeout_s: float) -> tuple[Limits, int, list[Problem]]:
     """Limits and number of trials from a command line's ``timeout``, ``max_output_bytes``, ``grace`` and ``trials``.
 
     ``None`` stands for the default. Returns also every problem, naming the range.

@@ -6,8 +6,8 @@ Owns what ``show`` prints of a trial. Evidence is escaped before it comes near a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from agent_eval.evidence import layout
 from agent_eval.records import strict_json
@@ -56,7 +56,7 @@ def _lines(trial: RetainedTrial, case_bytes: bytes) -> Iterator[str]:
         yield f"  {escape(path)}  {size(os.stat(path).st_size if os.path.isfile(path) else None)}"
 
 
-def _outcome_lines(outcome: dict) -> Iterator[str]:
+def _outcome_lines(outcome: Mapping) -> Iterator[str]:
     if not outcome:
         yield "outcome: no process was run"
         return
@@ -88,7 +88,7 @@ def _change_lines(trial: RetainedTrial, case_bytes: bytes) -> Iterator[str]:
         case = strict_json.parse(case_bytes)
     except strict_json.JsonError:
         case = None
-    changes = workspace_changes(trial, Contents(case), _DIFF_BYTES * _CHANGES, _CHANGES)
+    changes: Any = workspace_changes(trial, Contents(case), _DIFF_BYTES * _CHANGES, _CHANGES)
     if changes is None:
         return
     counts = changes["counts"]

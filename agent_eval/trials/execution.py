@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_eval.evidence.writer import TrialFolder
 from agent_eval.records.outcome import Outcome, StopReason
@@ -99,7 +100,7 @@ class TrialRun:
         self._make_folder = make_folder
         self._evidence = evidence
         self.places: tuple[Place | None, Place | None] = (None, None)
-        self._steps: Generator[Command, Outcome, TrialResult] | None = None
+        self._steps: Generator[Command, Outcome, TrialResult] = _no_steps()
 
     def prepare(self) -> None:
         """Make the folder and the scratch."""
@@ -116,9 +117,9 @@ class TrialRun:
         self.places = (here, here)
         if self.execution.errors:
             return None
-        context = TrialContext(
-            self.case, self.number, self._planned, self.folder, self.scratch, self._identity, self.services
-        )
+        assert self.folder is not None  # prepare() made it, or noted an error
+        scratch: Any = self.scratch  # None for a consumer that says it uses none
+        context = TrialContext(self.case, self.number, self._planned, self.folder, scratch, self._identity, self.services)
         self._steps = self._consumer.run_trial(context)
         command = self._advance(None)
         if command is not None:
@@ -162,6 +163,11 @@ def _place_of(path: str, folder: str) -> Place | None:
     except OSError:
         return None
     return *((status.st_dev, status.st_ino) for status in found), tuple(status.st_mode for status in found)
+
+
+def _no_steps() -> Generator[Command, Outcome, TrialResult]:
+    return TrialResult(None)
+    yield
 
 
 def _describe(command: Command) -> dict[str, object]:

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -26,7 +27,7 @@ class Interrupt:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
         self._wakeup_before = -1
 
     def fileno(self) -> int:

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.grade.checker import judge_check
@@ -72,11 +73,11 @@ class OwnerChecks:
     def subject(self) -> dict[str, object]:
         """Per case: role, name and digest of what decides what the command does."""
         tracker = IdentityTracker()
-        subject = {}
+        subject: dict[str, object] = {}
         for case_id, case in self._checks.items():
             entries, _ = tracker.look(self._identity_files(case, os.path.sep))
             subject[case_id] = [
-                {"role": entry["role"], "name": os.path.basename(entry["path"]), "sha256": entry.get("sha256")} for entry in entries
+                {"role": entry["role"], "name": os.path.basename(str(entry["path"])), "sha256": entry.get("sha256")} for entry in entries
             ]
         return subject
 
@@ -159,6 +160,8 @@ def judge(evidence: TrialEvidence) -> Judgment:
     """The judgment of a check from its retained evidence. Raises ``EvidenceFault`` when the case cannot be read."""
     required, leaks_fail = _judging_fields(evidence)
     outcome = evidence.outcome
+    if outcome is None:
+        raise EvidenceFault.one(f"{evidence.case_id}/{evidence.number:03d}", "is no trial of a checker: it has no outcome")
     identity = evidence.record["identity"]
     return judge_check(
         outcome,
@@ -175,4 +178,5 @@ def _judging_fields(evidence: TrialEvidence) -> tuple[tuple[str, ...], bool]:
         case = strict_json.parse_object(evidence.case_bytes)
     except strict_json.JsonError as error:
         raise EvidenceFault.one(layout.case_file(evidence.case_id), str(error)) from None
-    return tuple(case.get("required_checks", ())), case.get("leaks") == "fail"
+    required: Any = case.get("required_checks", ())
+    return tuple(required), case.get("leaks") == "fail"

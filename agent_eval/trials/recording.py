@@ -101,6 +101,7 @@ class Recording:
         self._run.on_finish(FinishedTrial(self._case.id, self._number, judgment, outcome, recorded, kept))
 
     def _record(self, execution: Execution, recording: dict | None) -> Judgment:
+        assert self._folder is not None
         result = execution.result
         record: dict[str, object] = {
             **result.record,
@@ -129,12 +130,15 @@ class Recording:
         """Where captured bytes hold something shaped like a credential: file, pattern and offset, never the value."""
         return [
             {"file": name, "pattern": sighting.pattern, "offset": sighting.offset}
-            for name in self._folder.files
+            for name in self._names()
             for sighting in credentials.find(self._read_back(name) or b"")[:_MAX_SIGHTINGS]
         ]
 
+    def _names(self) -> tuple[str, ...]:
+        return () if self._folder is None else tuple(self._folder.files)
+
     def _read_back(self, name: str) -> bytes | None:
-        if name not in self._folder.files:
+        if self._folder is None or name not in self._folder.files:
             return None
         data = self._small.get(name)
         if data is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.records import strict_json
 
@@ -93,7 +94,7 @@ def _result(output: bytes, errors: bytes, status: int) -> RemoteResult:
     import base64
 
     try:
-        answer = strict_json.parse_object(output)
+        answer: dict[str, Any] = strict_json.parse_object(output)
     except strict_json.JsonError:
         text = errors.decode("utf-8", "replace").strip().splitlines()
         return RemoteResult(refusal=text[-1] if text else f"the worker's supervisor ended without an answer (status {status})")

@@ -123,6 +123,15 @@ def test_P04_below_the_absolute_floor_though_close_to_the_last_best(tmp_path: Pa
     assert incumbent_is_live(world, b"one\n")
 
 
+@pytest.mark.parametrize("refused", [11, 12])
+def test_P04_exactly_the_floor_is_not_below_it(tmp_path: Path, refused: int) -> None:
+    # 0.56 * 25 is 14.000000000000002 and 0.44 * 25 is 11.0: the rates count as they are written.
+    rule = {"benign_floor": 0.56, "loss_margin": 1.0, "refusal_cap": 0.44, "floor_margin": 0.5}
+    world = GuardrailWorld(tmp_path, benigns=25, rule=rule).open()
+    result = world.candidate("one\n", Behaviour(set(world.attacks[:2]), set(world.benigns[:refused])))
+    assert (result.state == "accepted") is (refused == 11), result.decision.codes
+
+
 def test_P04_forty_successive_accepts_cannot_lower_the_benign_rate_below_the_floor(tmp_path: Path) -> None:
     rule = {"benign_floor": 0.9, "loss_margin": 1.0, "refusal_cap": 1.0, "floor_margin": 0.9}
     world = GuardrailWorld(tmp_path, attacks=45, benigns=50, rule=rule, budget={"candidates": 200})

@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_eval.measure.summary import Tally, verdict_word
 from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.judgment import Judgment, Verdict
 from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import EvidenceFault, InvalidInput
 from agent_eval.report.terminal import Progress, TrialRow, closing_lines, escape, summary_table
+from agent_eval.report.visible_text import fit
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.recording import FinishedTrial
 from agent_eval.trials.run import RunOptions, RunResult
 from agent_eval.trials.run import run as run_trials
+
+_MAX_SHOWN = 3
+_SHOWN_CELLS = 200
 
 
 def run_and_print(consumer: Consumer, planned: PlannedRun, options: RunOptions, args: argparse.Namespace) -> int:
@@ -27,7 +32,7 @@ def run_and_print(consumer: Consumer, planned: PlannedRun, options: RunOptions, 
     display = Display(args, planned.planned if chosen is None else sum(len(numbers) for numbers in chosen.values()))
     result = run_trials(consumer, planned, options, display, Tally)
     display.close()
-    return finish(result, args)
+    return finish(result, args, display.failed)
 
 
 class Display:
@@ -35,6 +40,7 @@ class Display:
 
     def __init__(self, args: argparse.Namespace, planned: int) -> None:
         self._progress = Progress(sys.stderr, planned, args.color, args.quiet)
+        self.failed: list[tuple[str, Judgment]] = []
         live = not args.quiet and sys.stderr.isatty()
         self.tick: Callable[[], None] | None = self._progress.tick if live else None
 
@@ -48,6 +54,8 @@ class Display:
     def finished(self, trial: FinishedTrial) -> None:
         """A trial is recorded."""
         judgment = trial.judgment
+        if judgment.verdict is not Verdict.PASS and len(self.failed) < _MAX_SHOWN:
+            self.failed.append((f"{trial.case_id}/{trial.number:03d}", judgment))
         reasons = judgment.reasons if judgment.cause is None else tuple(dict.fromkeys((judgment.cause, *judgment.reasons)))
         wall_s = None if trial.outcome is None else trial.outcome.wall_s
         if trial.kept_scratch is not None:
@@ -59,7 +67,7 @@ class Display:
         self._progress.close()
 
 
-def finish(result: RunResult, args: argparse.Namespace) -> int:
+def finish(result: RunResult, args: argparse.Namespace, failed: Sequence[tuple[str, Judgment]] = ()) -> int:
     """Print the results of a run; returns its exit code."""
     summary = result.summary
     code = ExitCode(summary["exit_code"])
@@ -77,10 +85,22 @@ def finish(result: RunResult, args: argparse.Namespace) -> int:
     rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
     print(summary_table(result.plan, summary, rows))
     print()
-    for line in written_formats(result, args):
+    for line in (*where_to_look(result.path, failed), *written_formats(result, args)):
         print(line)
     print(closing_lines(verdict, result.path, result.seal, code))
     return code
+
+
+def where_to_look(path: str, failed: Sequence[tuple[str, Judgment]]) -> list[str]:
+    """The first reasons of the first trials that did not pass, and the command that says the rest."""
+    lines = []
+    for name, judgment in failed:
+        first = judgment.failures[0]
+        lines.append(fit(escape(f"{name}: {first.reason}: {first.detail}"), _SHOWN_CELLS))
+    if failed:
+        lines.append(f"more: run.py show {escape(path)} {escape(failed[0][0])}")
+        lines.append("")
+    return lines
 
 
 def written_formats(result: RunResult, args: argparse.Namespace) -> list[str]:

@@ -1,6 +1,6 @@
 """A git revision as a tree of files, to compare a working tree with.
 
-Owns the three git commands that are run (``rev-parse``, ``ls-tree`` and ``check-ignore``), all of which read
+Owns the git commands that are run (``rev-parse``, ``ls-tree``, ``cat-file`` and ``check-ignore``), all of which read
 objects and ignore rules only. Contents are compared by blob id computed here from the bytes on
 disk, so that neither the index nor a filter of the repository's configuration has a say, and replacement objects
 (``refs/replace``, which a subject can write too) are not followed.
@@ -19,6 +19,7 @@ from . import trees
 _GIT_TIMEOUT_S = 60
 _LINK = "120000"
 _SUBMODULE = "160000"
+_FOLDER = "040000"
 
 
 def changed_since(repository: str, revision: str) -> dict[str, list[str]]:
@@ -47,30 +48,49 @@ def changed_since(repository: str, revision: str) -> dict[str, list[str]]:
 
 
 def _base_tree(repository: str, commit: str) -> dict[str, tuple[str, str]]:
-    listing = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    listing = _git(repository, "ls-tree", "-r", "-t", "-z", "--full-tree", commit)
     tree: dict[str, tuple[str, str]] = {}
+    folders = [commit, _git(repository, "rev-parse", "--verify", f"{commit}^{{tree}}").decode("ascii").strip()]
     for line in listing.split(b"\0"):
         if line:
             facts, _, name = line.partition(b"\t")
             mode, _, object_id = facts.decode("ascii").split(" ")
-            tree[name.decode("utf-8", "backslashreplace")] = (mode, object_id)
+            if mode == _FOLDER:
+                folders.append(object_id)
+            else:
+                tree[name.decode("utf-8", "backslashreplace")] = (mode, object_id)
+    _require_own_digests(repository, folders)
     return tree
+
+
+def _require_own_digests(repository: str, object_ids: list[str]) -> None:
+    """Git lists a tree without hashing it: a tree object that was written over would put later files into the base."""
+    answer = _git(repository, "cat-file", "--batch", data="".join(f"{object_id}\n" for object_id in object_ids).encode("ascii"))
+    at = 0
+    for object_id in object_ids:
+        end = answer.index(b"\n", at)
+        _, kind, size_bytes = answer[at:end].split(b" ")
+        content = answer[end + 1 : end + 1 + int(size_bytes)]
+        if _object_id(kind, content, object_id) != object_id:
+            what = f"object {object_id} of the base does not have the digest that names it"
+            raise InvalidInput.one("--git", what, "the repository was tampered with; compare two folders with --before and --after")
+        at = end + 2 + len(content)
 
 
 def _is_blob(repository: str, path: str, mode: str, object_id: str) -> bool:
     full = os.path.join(repository, path)
     if os.path.islink(full):
-        return mode == _LINK and _blob_id(os.fsencode(os.readlink(full)), object_id) == object_id
+        return mode == _LINK and _object_id(b"blob", os.fsencode(os.readlink(full)), object_id) == object_id
     if mode == _LINK or not os.path.isfile(full) or bool(os.lstat(full).st_mode & 0o100) != (mode == "100755"):
         return False
     with open(full, "rb") as stream:
-        return _blob_id(stream.read(), object_id) == object_id
+        return _object_id(b"blob", stream.read(), object_id) == object_id
 
 
-def _blob_id(data: bytes, like: str) -> str:
-    """The id that git gives to a blob, by the hash function whose length ``like`` has."""
+def _object_id(kind: bytes, data: bytes, like: str) -> str:
+    """The id that git gives to an object, by the hash function whose length ``like`` has."""
     algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
+    return algorithm(kind + b" %d\0" % len(data) + data).hexdigest()
 
 
 def _ignored(repository: str, paths: list[str], rules: set[str]) -> set[str]:

@@ -288,6 +288,19 @@ def test_a_replacement_of_the_base_hides_nothing(run_py, tmp_path, repository) -
     assert scored(run_py, tmp_path, "--git", repository, "--base", base)[1] == ["hidden_change"]
 
 
+def test_a_tree_object_that_was_written_over_is_refused(run_py, tmp_path, repository) -> None:
+    base, before = git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD:tests")
+    (repository / "tests" / "conftest.py").write_text("x\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "hidden")
+    after = git(repository, "rev-parse", "HEAD:tests")
+    loose = [repository / ".git" / "objects" / name[:2] / name[2:] for name in (before, after)]
+    loose[0].chmod(0o644)
+    loose[0].write_bytes(loose[1].read_bytes())
+    done = run_py("self-eval", "--receipt", PASSING, "--git", repository, "--base", base)
+    assert done.returncode == 2 and "does not have the digest that names it" in done.stderr
+
+
 def test_nothing_needs_the_repository_or_git_to_regrade(run_py, tmp_path, repository) -> None:
     import shutil
 

@@ -122,6 +122,7 @@ class _OneTask:
     def complete(self) -> None:
         """Say who is at fault when evidence could not be written; the scratch is not needed any more."""
         trial = self._trial
+        trial.measure()
         trial.execution.tampered = brought_about_by_subject(trial.execution, trial.places, trial.scratch, self._evidence)
         self.discard()
 

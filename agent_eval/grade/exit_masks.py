@@ -130,7 +130,7 @@ def _after(read: _Line, index: int) -> list[str]:
     if read.trapped:
         found.append("a trap may replace the exit code")
     holding = _settings_for(read, index)
-    pipefail = "-pipefail" in holding and "+pipefail" not in taken_back
+    pipefail = holding.get("-pipefail") if "+pipefail" not in taken_back else None
     # Shells do not stop inside a group or a list whose end is another command.
     stops = "-e" in holding and "+e" not in taken_back and not check.groups and _start_of_pipeline(read, index).joined != "&&"
     return found + _following(read, index, pipefail=pipefail, stops=stops)
@@ -162,10 +162,14 @@ def _start_of_pipeline(read: _Line, index: int) -> Simple:
     return read.commands[index]
 
 
-def _settings_for(read: _Line, index: int) -> frozenset[str]:
-    """The settings that certainly hold at a command: made in its shell, by a command that certainly ran."""
+def _settings_for(read: _Line, index: int) -> dict[str, tuple[int, ...]]:
+    """The settings that certainly hold at a command, each with the groups in which it was made.
+
+    They are made in the command's shell, by a command that certainly ran.
+    """
     commands, settings = read.commands, read.settings
-    found, chained = frozenset[str](), True
+    found: dict[str, tuple[int, ...]] = {}
+    chained = True
     for at in range(index - 1, -1, -1):
         command, chained = commands[at], chained and commands[at + 1].joined in ("&&", "|", "|&")
         if not settings[at]:
@@ -173,12 +177,15 @@ def _settings_for(read: _Line, index: int) -> frozenset[str]:
         certain = command.joined in ("", ";") or (command.joined == "&&" and chained)
         inside = command.groups == commands[index].groups[: len(command.groups)]
         if certain and inside and not command.condition and read.own[at]:
-            found |= settings[at]
+            found |= dict.fromkeys(settings[at], command.groups)
     return found
 
 
-def _following(read: _Line, index: int, *, pipefail: bool, stops: bool) -> list[str]:
-    """What comes after a failed command: the first thing that turns its failure into a success."""
+def _following(read: _Line, index: int, *, pipefail: tuple[int, ...] | None, stops: bool) -> list[str]:
+    """What comes after a failed command: the first thing that turns its failure into a success.
+
+    ``pipefail`` are the groups in which it is set: a pipe outside of them does not know of it.
+    """
     commands, substituted = read.commands[index:], read.line.substituted
     kept = ""  # "$rc", when the exit code was put aside
     in_list = fails = False  # in_list: behind "&&" the shell goes on although "set -e" holds
@@ -187,7 +194,7 @@ def _following(read: _Line, index: int, *, pipefail: bool, stops: bool) -> list[
         fails = _certain_failure(words, kept) and not command.condition and command.joined not in ("|", "|&")
         alone = not command.groups and read.own[index + at]
         if command.joined in ("|", "|&"):
-            if not pipefail:
+            if pipefail is None or command.groups[: len(pipefail)] != pipefail:
                 return ["a pipe without pipefail keeps only the last exit code"]
         elif command.joined == "&":
             return ["it runs in the background (&)"]

@@ -189,18 +189,17 @@ class Slot:
         _LEADER.pack_into(self._board, 0, pid)
 
     def _await_result(self) -> dict[str, Any] | None:
-        poller = select.poll()
-        poller.register(self._result, select.POLLIN)
         while True:
-            if not poller.poll(max(0.0, self._deadline - time.monotonic()) * 1000):
-                if time.monotonic() >= self._deadline:
-                    return None
-                continue
+            # Read before waiting: the caller mostly comes because there is something.
             for kind, value in self._reader.read():
                 if kind == wire.RESULT:
                     return value
                 self.fault = value
             if self._reader.ended:
+                return None
+            poller = select.poll()
+            poller.register(self._result, select.POLLIN)
+            if not poller.poll(max(0.0, self._deadline - time.monotonic()) * 1000) and time.monotonic() >= self._deadline:
                 return None
 
     def _lost(self, command: Command) -> Outcome:

@@ -147,10 +147,13 @@ class TrialRun:
             # Only writing evidence or using the scratch raises here: the record of this trial is not whole.
             self.execution.note(error)
             self.execution.result = TrialResult(outcome)
-        if self.scratch is not None:
-            self.execution.held = self.scratch.usage()
         self.places = (self.places[0], self._look())
         return None
+
+    def measure(self) -> None:
+        """Note what the scratch holds. Apart from the last step, so that the next trial need not wait for it."""
+        if self.scratch is not None:
+            self.execution.held = self.scratch.usage()
 
     def _look(self) -> Place | None:
         return None if self.folder is None else _place_of(self._evidence, self.folder.path)

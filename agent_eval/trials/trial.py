@@ -53,4 +53,5 @@ class TrialTask:
     def complete(self) -> None:
         """Judge and record the trial."""
         trial = self._trial
+        trial.measure()
         Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, trial.places).complete(trial.execution)

@@ -146,6 +146,7 @@ def test_an_argument_array_is_taken_as_it_is() -> None:
         "set -o pipefail; set +o pipefail; pytest | tee x",
         "set -o pipefail; shopt -uo pipefail; pytest | tee x",
         "(set -o pipefail); pytest | tee x",
+        "{ set -o pipefail; pytest; } | tee x",
         "true || set -o pipefail; pytest | tee x",
         # Nothing is checked, or it is not waited for.
         "pytest --collect-only",
@@ -187,6 +188,7 @@ def test_masked(line: str) -> None:
         "cd x && set -o pipefail && pytest | tee log",
         "cd web &&\n pytest",
         "(pytest || exit 1) || exit 1",
+        "(set -o pipefail; pytest | tee x)",
         "pytest -n 4 -k help",
     ],
 )

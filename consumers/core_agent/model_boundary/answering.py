@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 from . import wire
 from .exchange import Finish, Request
@@ -63,11 +64,13 @@ class Exchange:
             self.keep_alive = False
             await self._fail(error.status, str(error), fault=None, finish=Finish.REFUSED)
         finally:
-            self._close_line()
+            line.ended_s = time.monotonic()
+            self.session.later(self._close_line)
         return self.keep_alive
 
     def _close_line(self) -> None:
         line = self.line
+        self._keep_request()
         self._keep_passed()
         if self._answer is not None:
             line.response = self._answer.finish()
@@ -113,10 +116,7 @@ class Exchange:
                 await self._large(bytes(body), pieces)
                 return
         self._unkept = bytes(body)
-        try:
-            await self._answer_for(self._unkept)
-        finally:
-            self._keep_request()
+        await self._answer_for(self._unkept)
 
     def _keep_soon(self) -> None:
         """Keep the request while a slow service works on it; after a quick answer, so that nobody waits."""

@@ -182,6 +182,7 @@ class Line:
     started_at: str = field(default_factory=clock.now_at)
     started_s: float = field(default_factory=time.monotonic)
     first_byte_s: float | None = None
+    ended_s: float | None = None
     status: int | None = None
     content_type: str = ""
     request: dict[str, object] | None = None
@@ -242,7 +243,7 @@ class TrialRecord:
         value: dict[str, object] = {
             "n": line.number, "api": line.api, "operation": line.operation, "method": line.method, "path": line.path,
             "credential": line.credential, "started_at": line.started_at, "first_byte_s": _rounded(line.first_byte_s),
-            "wall_s": _rounded(time.monotonic() - line.started_s), "status": line.status, "content_type": line.content_type,
+            "wall_s": _rounded((line.ended_s or time.monotonic()) - line.started_s), "status": line.status, "content_type": line.content_type,
             "request": line.request, "response": line.response, "finish": str(finish) if finish else None,
             "fault": line.fault, "drift": line.drift,
         }

@@ -98,6 +98,7 @@ class Boundary:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        session.flush()
         if session.pool is not None:
             session.pool.close()
         session.record.close()

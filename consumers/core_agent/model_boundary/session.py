@@ -6,6 +6,7 @@ Owns opening a trial and numbering its exchanges. How one is answered is ``answe
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote
 
@@ -19,6 +20,8 @@ from .service import Service
 from .upstream import Pool
 
 _SECRET_FIELDS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie")
+#: Lines of the record are written this long after the first exchange that waits for it.
+PAUSE_S = 0.05
 _SECRET_QUERY = frozenset({"key", "api_key", "api-key", "access_token", "token"})
 
 
@@ -58,6 +61,25 @@ class Session:
     generated: int = 0
     credentials: dict[tuple[str, ...], int] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    pending: list[Callable[[], None]] = field(default_factory=list)
+
+    def later(self, job: Callable[[], None]) -> None:
+        """Do what nobody waits for in a pause, or at the trial's end; in order."""
+        self.pending.append(job)
+        if len(self.pending) == 1:
+            asyncio.get_running_loop().call_later(PAUSE_S, self._next)
+
+    def _next(self) -> None:
+        """One job at a time: what comes in between is served first."""
+        if self.pending:
+            self.pending.pop(0)()
+        if self.pending:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def flush(self) -> None:
+        """Do all of it now."""
+        while self.pending:
+            self.pending.pop(0)()
 
     def line(self, head: wire.Head, path: str, query: str) -> tuple[Line, Route]:
         """Number the exchange and note what it authorised itself with, so that it is never written."""

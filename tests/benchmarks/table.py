@@ -35,14 +35,14 @@ SMALL, LARGE = 20, 400
 
 @dataclass
 class Row:
-    """One line of the table. ``value`` is what the goal bounds; ``detail`` says how it came about."""
+    """One line of the table. ``value`` is what the goal bounds; ``met`` is ``None`` where nothing here can decide it."""
 
     work: str
     value: float
     low: float
     high: float
     goal: str
-    met: bool
+    met: bool | None
     detail: str
 
 
@@ -234,7 +234,7 @@ class Bench:
                 for path in extra[1:]:
                     shutil.rmtree(path)
             rate = [1000 / value for value in spent]
-            rows.append(Row(f"{command} of 1,000 trials, trials/s", statistics.median(rate), min(rate), max(rate), "10x inspect score", True, "see the peers' table for inspect"))
+            rows.append(Row(f"{command} of 1,000 trials, trials/s", statistics.median(rate), min(rate), max(rate), "10x inspect score", None, "inspect is not run here"))
         return rows
 
     def soak(self) -> list[Row]:
@@ -261,11 +261,12 @@ class Bench:
         return rows
 
 
+_WORDS = {True: "met ", False: "MISS", None: "open"}
 ROWS = ("overhead", "jobs", "sync", "timeout", "flood", "startup", "hashing", "regrade")
 
 
 def main() -> int:
-    """Measure and print; the exit code is 0 when every goal was met and 1 otherwise."""
+    """Measure and print; the exit code is 1 when a goal was missed. A goal that nothing here can decide is shown as open."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rows", default=",".join(ROWS))
@@ -280,11 +281,11 @@ def main() -> int:
         for name in wanted:
             for found in getattr(bench, name)():
                 rows.append(found)
-                print(f"{'met ' if found.met else 'MISS'}  {found.work}: {found.value:.3g} ({found.low:.3g} to {found.high:.3g}), goal {found.goal}; {found.detail}", flush=True)
+                print(f"{_WORDS[found.met]}  {found.work}: {found.value:.3g} ({found.low:.3g} to {found.high:.3g}), goal {found.goal}; {found.detail}", flush=True)
     if options.json:
         with open(options.json, "w", encoding="ascii") as stream:
             json.dump([asdict(found) for found in rows], stream, indent=1)
-    return 0 if all(found.met for found in rows) else 1
+    return 1 if any(found.met is False for found in rows) else 0
 
 
 if __name__ == "__main__":

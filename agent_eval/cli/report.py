@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 
 from agent_eval.evidence.location import resolve
@@ -73,6 +74,9 @@ def check_before_run(junit: str | None, markdown: str | None) -> None:
 
     A file of an earlier run is replaced, as CI systems expect; a folder or a link is not.
     """
+    # Loaded before anything of a subject runs: it may rewrite the sources of a clone that it can write to.
+    importlib.import_module("agent_eval.report.junit")
+    importlib.import_module("agent_eval.report.markdown")
     problems = []
     for option, target in (("--junit", junit), ("--markdown", markdown)):
         if target is None:

@@ -1,0 +1,110 @@
+"""Rows of what reads evidence again: ``verify`` and ``regrade`` beside ``inspect score``, and the run of 100,000 trials."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from bench import RUN_PY, Bench
+from peers import DRIVERS, base_environment
+from place import room_for
+from rounds import Spread, Unmeasured, command_seconds, in_rounds, within_rounds
+from rows import Bound, Goal, Row
+
+TRIALS = 1000
+SOAK_TRIALS = 100_000
+# What one no-op trial leaves behind, rounded up: two copies (the run and its regrade), three files and two folders each.
+BYTES_OF_A_TRIAL, FILES_OF_A_TRIAL = 40_000, 10
+INSPECT = "inspect score"
+
+
+def regrade(bench: Bench) -> list[Row]:
+    """Trials per second over 1,000 retained trials; all are whole commands."""
+    folder = bench.fresh("retained")
+    command_seconds(bench.check_command(folder, TRIALS, [bench.programs.noop, "{report}"]), folder)
+    evidence = os.path.join(folder, "out")
+    reasons: dict[str, str] = {}
+    scored = None
+    try:
+        scored = _inspect_log(bench)
+    except Unmeasured as problem:
+        reasons[INSPECT] = str(problem)
+
+    def rate(name: str) -> float:
+        if name == INSPECT:
+            target = os.path.join(bench.fresh("scored"), "scored.eval")
+            place = os.path.dirname(os.path.dirname(scored))
+            argv = [bench.tools["inspect"], "score", scored, "--scorer", "rescore.py@rescore", "--action", "overwrite"]
+            return TRIALS / command_seconds([*argv, "--output-file", target, "--display", "none"], place, base_environment(place))
+        extra = ["-o", os.path.join(bench.fresh("regrade"), "out")] if name == "regrade" else []
+        return TRIALS / command_seconds([sys.executable, RUN_PY, name, evidence, *extra], folder)
+
+    names = ["verify", "regrade"] + ([INSPECT] if scored else [])
+    values, failed = in_rounds(names, bench.rounds, rate)
+    reasons |= failed
+    rows = []
+    for name in ("verify", "regrade"):
+        ratio = within_rounds(values[name], values[INSPECT]) if name in values and INSPECT in values else None
+        note = reasons.get(name) or reasons.get(INSPECT, "")
+        found = Spread.of(values[name]) if name in values else None
+        rows.append(Row(f"{TRIALS:,} retained trials", f"ours, {name}", found, "/s", ratio, INSPECT, Goal(10, "x", Bound.AT_LEAST), note))
+    found = Spread.of(values[INSPECT]) if INSPECT in values else None
+    return [*rows, Row(f"{TRIALS:,} retained trials", INSPECT, found, "/s", note=reasons.get(INSPECT, ""))]
+
+
+def _inspect_log(bench: Bench) -> str:
+    """A log of inspect over as many samples, with the scorer that is to score it again beside it."""
+    peer = next((peer for peer in bench.peers if peer.name == "inspect"), None)
+    if peer is None:
+        raise Unmeasured("inspect is not there to compare with")
+    job = bench.job("inspect", TRIALS, 2, bench.programs.noop)
+    bench.run_peer(peer, job)
+    shutil.copy(os.path.join(DRIVERS, "inspect_rescore.py"), os.path.join(job.folder, "rescore.py"))
+    logs = os.path.join(job.folder, "logs")
+    found = [name for name in os.listdir(logs) if name.endswith(".eval")]
+    if not found:
+        raise Unmeasured("inspect left no log")
+    return os.path.join(logs, found[0])
+
+
+def _soak_run(bench: Bench, trials: int) -> tuple[float, float, str]:
+    """Seconds, peak MiB and the folder of one run."""
+    folder = bench.fresh(f"soak{trials}")
+    peak = os.path.join(folder, "kib")
+    command = bench.check_command(folder, trials, [bench.programs.noop, "{report}"])
+    spent = command_seconds([bench.programs.peak, peak, *command], folder, bound_s=3600)
+    with open(peak, encoding="ascii") as stream:
+        return spent, int(stream.read()) / 1024, folder
+
+
+def soak(bench: Bench) -> list[Row]:
+    """100,000 trials in one run beside 1,000: cost per trial, memory, and what reads the result."""
+    lacking = room_for(bench.folder, size_bytes=SOAK_TRIALS * BYTES_OF_A_TRIAL, files=SOAK_TRIALS * FILES_OF_A_TRIAL)
+    work = f"{SOAK_TRIALS:,} trials in one run"
+    if lacking:
+        return [Row(work, "ours", None, " ms", None, "1,000 trials", Goal(1.2, "x"), f"not run: {lacking}")]
+    few_s, few_mib, few = _soak_run(bench, TRIALS)
+    many_s, many_mib, many = _soak_run(bench, SOAK_TRIALS)
+    few_ms, many_ms = few_s / TRIALS * 1e3, many_s / SOAK_TRIALS * 1e3
+    beside = "1,000 trials"
+    rows = [
+        Row(f"{work}: cost per trial", "ours", _one(many_ms), " ms", _one(many_ms / few_ms), beside, Goal(1.2, "x"), f"{few_ms:.2f} ms there"),
+        Row(f"{work}: harness memory", "ours", _one(many_mib), " MiB", goal=Goal(100, " MiB"), note=f"{few_mib:.1f} MiB at 1,000 trials"),
+        # "Flat" taken as: a hundred times the trials, in a hundred times the cases, need at most half as much memory again.
+        Row(f"{work}: memory flat", "ours", _one(many_mib), " MiB", _one(many_mib / few_mib), beside, Goal(1.5, "x")),
+    ]
+    for name in ("status", "verify", "regrade", "report"):
+        spent = {}
+        for trials, folder in ((TRIALS, few), (SOAK_TRIALS, many)):
+            command = [sys.executable, RUN_PY, name, os.path.join(folder, "out")]
+            spent[trials] = command_seconds(command, folder, bound_s=3600)
+        # Linear in the trials: a hundred times as many take at most 1.2 times a hundred times as long.
+        limit = Goal(1.2 * SOAK_TRIALS / TRIALS, "x")
+        ratio = _one(spent[SOAK_TRIALS] / spent[TRIALS])
+        rows.append(Row(f"{work}: {name}, linear", "ours", _one(spent[SOAK_TRIALS]), " s", ratio, beside, limit, f"{spent[TRIALS]:.2f} s there"))
+    return rows
+
+
+def _one(value: float) -> Spread:
+    return Spread.of([value])

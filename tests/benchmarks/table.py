@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import NoReturn
 
 import external
 import peers
@@ -42,9 +43,16 @@ GROUPS: dict[str, Callable[[Bench], list[Row]]] = {
 SCRIPT, SOAK = "script", "soak"
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}\n")
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line; anything wrong is one line and code 2."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", metavar="A,B", help=f"only these of {', '.join(GROUPS)}, {SCRIPT} and {SOAK}")
     parser.add_argument("--peers", metavar="A,B", help=f"only these of {', '.join(peer.name for peer in peers.PEERS)}; none for no peer")
     parser.add_argument("--venv", action="append", default=[], metavar="DIR", help="a Python environment with peers; may be given several times")

@@ -29,18 +29,8 @@ from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
 
-NO_OP = r"""
-#include <fcntl.h>
-#include <unistd.h>
-int main(int c,char**v){int f;if(c<2)return 2;f=open(v[1],O_WRONLY|O_CREAT|O_TRUNC,0644);if(f<0)return 3;
-if(write(f,"{\"passed\": true, \"score\": 1.0}",30)!=30)return 4;close(f);if(write(1,"ok\n",3)!=3)return 5;return 0;}
-"""
-FLOOD = r"""
-#include <string.h>
-#include <unistd.h>
-static char b[65536];
-int main(void){long long d=0;memset(b,'x',sizeof b);while(d<(1LL<<30)){ssize_t w=write(1,b,sizeof b);if(w<=0)break;d+=w;}return 0;}
-"""
+from programs import compile_programs
+
 PY = (sys.executable, "-I", "-S", "-c")
 TIMEOUT_CASES = {
     "obeys SIGTERM": "import time; time.sleep(60)",
@@ -59,12 +49,7 @@ class Bench:
         self.slot = Slot(self.mark)
         self.env = build_environment(home=folder, tmpdir=folder)
         self.number = 0
-        self.no_op = self.compile("noop", NO_OP)
-
-    def compile(self, name: str, source: str) -> str:
-        path = f"{self.folder}/{name}"
-        subprocess.run(["cc", "-O2", "-x", "c", "-o", path, "-"], input=source.encode(), check=True)
-        return path
+        self.programs = compile_programs(folder)
 
     def command(self, *argv: str, timeout_s: float = 60.0, grace_s: float = 0.1, cap: int = 8 << 20) -> Command:
         self.number += 1
@@ -75,10 +60,10 @@ class Bench:
         )  # fmt: skip
 
     def bare(self) -> None:
-        subprocess.run((self.no_op, f"{self.folder}/bare"), capture_output=True, stdin=subprocess.DEVNULL)
+        subprocess.run((self.programs.noop, f"{self.folder}/bare"), capture_output=True, stdin=subprocess.DEVNULL)
 
     def ours(self) -> None:
-        command = self.command(self.no_op, f"{self.folder}/{self.number + 1}.rep")
+        command = self.command(self.programs.noop, f"{self.folder}/{self.number + 1}.rep")
         assert self.slot.run(command).exit_code == 0
 
 
@@ -117,11 +102,10 @@ def timeouts(bench: Bench, rounds: int) -> None:
 
 
 def flood(bench: Bench, rounds: int) -> None:
-    program = bench.compile("flood", FLOOD)
     seconds, kept = [], set()
     for _ in range(rounds):
         began = time.monotonic()
-        outcome = bench.slot.run(bench.command(program))
+        outcome = bench.slot.run(bench.command(bench.programs.flood))
         seconds.append(time.monotonic() - began)
         kept.add(outcome.stdout.kept_bytes)
     peaks = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bench import ROOT, Bench
 from peers import OUTPUT_CAP_BYTES, Peer
@@ -18,7 +17,7 @@ GRACE_S = 0.2
 HANG_BOUND_S = 15.0
 PEER_ROUNDS = 3
 OUR_LIMITS = ("--timeout", f"{LIMIT_S:g}", "--grace", f"{GRACE_S:g}")
-FLOOD_WALL = "1 GiB offered: wall of the whole command"
+FLOOD_WALL = "1 GiB offered: wall"
 FLOOD_MEMORY = "1 GiB offered: peak memory of the largest process"
 FLOOD_KEPT = "1 GiB offered: kept on disk"
 ANY_CODE = tuple(range(256))
@@ -44,21 +43,28 @@ def end_survivors(program: str, settle_s: float) -> int:
     return len(left)
 
 
-def slot_rows(bench: Bench, mode: str) -> list[Row]:
-    """The supervisor alone: from the limit to the outcome."""
+def supervised(bench: Bench, argv: tuple[str, ...], timeout_s: float, cap_bytes: int) -> Iterator[float]:
+    """Seconds from the start of a command to its outcome, by the supervisor alone, once a round."""
     sys.path.insert(0, ROOT)
     from agent_eval.supervise.command import Command
     from agent_eval.supervise.slot import Slot
 
-    described, grace_s = MODES[mode]
-    late, left = [], []
+    folder = bench.fresh("supervised")
     with Slot("benchmark") as slot:
-        for _ in range(bench.rounds):
-            command = Command((bench.programs.hang, "x", mode), bench.folder, {}, LIMIT_S, 1 << 20, GRACE_S)
+        for number in range(bench.rounds):
+            command = Command(argv, folder, {}, timeout_s, cap_bytes, GRACE_S, stdout_path=os.path.join(folder, str(number)))
             began = time.perf_counter()
             slot.run(command)
-            late.append((time.perf_counter() - began - LIMIT_S - grace_s) * 1e3)
-            left.append(end_survivors(bench.programs.hang, 0.0))
+            yield time.perf_counter() - began
+
+
+def slot_rows(bench: Bench, mode: str) -> list[Row]:
+    """The supervisor alone: from the limit to the outcome."""
+    described, grace_s = MODES[mode]
+    late, left = [], []
+    for spent in supervised(bench, (bench.programs.hang, "x", mode), LIMIT_S, 1 << 20):
+        late.append((spent - LIMIT_S - grace_s) * 1e3)
+        left.append(end_survivors(bench.programs.hang, 0.0))
     work = f"timeout, {described}: beyond limit and grace"
     note = f"grace {GRACE_S:g} s used" if grace_s else "no grace used"
     return [
@@ -79,20 +85,8 @@ def ours_oftener(bench: Bench, names: list[str], measure: Callable[[str], float]
     return values | others, reasons | other_reasons
 
 
-def no_op_seconds(bench: Bench) -> tuple[dict[str, float], dict[str, str]]:
-    """What everyone's whole command takes for one trial that does not hang, and why some have none."""
-
-    def seconds(name: str) -> float:
-        peer = part[name]
-        return bench.our_seconds(1, *OUR_LIMITS) if peer is None else bench.peer_seconds(peer, 1, 1)
-
-    part = part_of(bench)
-    values, reasons = ours_oftener(bench, list(part), seconds)
-    return {name: statistics.median(found) for name, found in values.items()}, reasons
-
-
-def command_rows(bench: Bench, mode: str, usual: dict[str, float], unusable: dict[str, str]) -> list[Row]:
-    """Whole commands: wall - limit - grace - the same command's wall for one no-op trial; ours and the peers with limits."""
+def command_rows(bench: Bench, mode: str) -> list[Row]:
+    """Whole commands: wall - limit - grace - the wall of the same command for one no-op trial, just before it."""
     described, grace_s = MODES[mode]
     work = f"timeout, {described}: beyond limit and grace"
     survivors: dict[str, list[float]] = {}
@@ -100,6 +94,7 @@ def command_rows(bench: Bench, mode: str, usual: dict[str, float], unusable: dic
 
     def late_ms(name: str) -> float:
         peer = part[name]
+        usual_s = bench.our_seconds(1, *OUR_LIMITS) if peer is None else bench.peer_seconds(peer, 1, 1)
         try:
             if peer is None:
                 folder = bench.fresh(name)
@@ -111,23 +106,22 @@ def command_rows(bench: Bench, mode: str, usual: dict[str, float], unusable: dic
                 spent = bench.run_peer(peer, job, codes=ANY_CODE, bound_s=HANG_BOUND_S)
         finally:
             survivors.setdefault(name, []).append(end_survivors(bench.programs.hang, 0.3 if peer else 0.0))
-        return (spent - limit_s - usual[name]) * 1e3
+        return (spent - limit_s - usual_s) * 1e3
 
-    values, reasons = ours_oftener(bench, list(usual), late_ms)
+    values, reasons = ours_oftener(bench, list(part), late_ms)
     rows = []
     for name in part:
         found = Spread.of(values[name]) if name in values else None
         left = int(max(survivors.get(name, [0])))
-        note = "; ".join(filter(None, [reasons.get(name) or unusable.get(name), f"survivors: {left}" if left else ""]))
+        note = "; ".join(filter(None, [reasons.get(name), f"survivors: {left}" if left else ""]))
         rows.append(Row(work, f"{name}, whole command", found, " ms", goal=Goal(25, " ms") if name == "ours" else None, note=note))
-    left_by_ours = Spread.of(survivors["ours"]) if "ours" in survivors else None
+    left_by_ours = Spread.of(survivors["ours"]) if "ours" in values else None
     return [*rows, Row(work, "ours, whole command", left_by_ours, " survivors", goal=Goal(0, "", every_round=True))]
 
 
 def timeout(bench: Bench) -> list[Row]:
     """All modes."""
-    usual, unusable = no_op_seconds(bench)
-    return [row for mode in MODES for row in slot_rows(bench, mode) + command_rows(bench, mode, usual, unusable)]
+    return [row for mode in MODES for row in slot_rows(bench, mode) + command_rows(bench, mode)]
 
 
 def flood(bench: Bench) -> list[Row]:
@@ -159,7 +153,9 @@ def flood(bench: Bench) -> list[Row]:
     for work, found, unit in ((FLOOD_WALL, values, " s"), (FLOOD_MEMORY, memory, " MiB"), (FLOOD_KEPT, kept, " MiB")):
         for name in part:
             measured_here = Spread.of(found[name]) if name in values else None
-            rows.append(Row(work, name, measured_here, unit, goal=goals.get(work) if name == "ours" else None, note=reasons.get(name, "")))
+            rows.append(Row(work, f"{name}, whole command" if work == FLOOD_WALL else name, measured_here, unit, goal=goals.get(work) if name == "ours" else None, note=reasons.get(name, "")))
+    alone = supervised(bench, (bench.programs.flood,), 60.0, OUTPUT_CAP_BYTES)
+    rows.insert(0, Row(FLOOD_WALL, "ours, supervisor alone", Spread.of(alone), " s", goal=goals[FLOOD_WALL], note="from its start to its outcome"))
     off = [abs(value * (1 << 20) - OUTPUT_CAP_BYTES) for value in kept.get("ours", ())]
     exact = Goal(0, " bytes", every_round=True)
     rows.append(Row(FLOOD_KEPT, "ours, off the cap of 8 MiB", Spread.of(off) if off else None, " bytes", goal=exact))

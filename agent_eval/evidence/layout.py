@@ -34,7 +34,8 @@ MAX_RECORD_BYTES = 64 << 20
 
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 SAFE_ID_RULE = "1 to 100 of letters, digits and . _ @ + -, starting with a letter or digit"
-_SAFE_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
+_SAFE_PART = r"(?!\.\.?(?:/|\Z))[A-Za-z0-9._@+-]+"  # neither . nor ..
+_SAFE_PATH = re.compile(f"{_SAFE_PART}(?:/{_SAFE_PART})*")
 
 
 def is_safe_id(text: object) -> bool:
@@ -44,7 +45,7 @@ def is_safe_id(text: object) -> bool:
 
 def is_safe_path(path: str) -> bool:
     """Whether a relative path of a manifest stays inside the directory."""
-    return _SAFE_PATH.fullmatch(path) is not None and not any(part in (".", "..") for part in path.split("/"))
+    return _SAFE_PATH.fullmatch(path) is not None
 
 
 def trial_folder(case_id: str, number: int) -> str:
@@ -68,21 +69,31 @@ def format_version(value: object) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def walk(root: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every entry below ``root`` as (relative path, entry), in the byte order of the paths.
+def listing(folder: str, prefix: str = "") -> list[tuple[str, os.DirEntry[str]]]:
+    """What one folder holds as (``prefix`` + name, entry), directories as ``name/``, in the byte order of the names.
+
+    Links are not followed. Raises ``OSError`` when it cannot be read.
+    """
+    with os.scandir(folder) as scan:
+        entries = [(f"{prefix}{e.name}/" if e.is_dir(follow_symlinks=False) else prefix + e.name, e) for e in scan]
+    # No two names are alike, so a plain sort never compares entries; of ASCII names it is the order of the bytes.
+    plain = all([name.isascii() for name, _ in entries])
+    entries.sort(key=None if plain else lambda pair: os.fsencode(pair[0]))
+    return entries
+
+
+def walk(root: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every entry below ``root`` as (``prefix`` + relative path, entry), in the byte order of the paths.
 
     Links are not followed. A directory comes as ``name/`` before what it holds, which
     makes the order that of the full paths. Raises ``OSError`` when a folder cannot be read.
     """
-    yield from _walk(root, "")
-
-
-def _walk(folder: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    with os.scandir(folder) as scan:
-        entries = [(os.fsencode(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name), e) for e in scan]
-    entries.sort(key=lambda pair: pair[0])
-    for name, entry in entries:
-        relative = prefix + os.fsdecode(name)
-        yield relative, entry
-        if relative.endswith("/"):
-            yield from _walk(entry.path, relative)
+    pending = [iter(listing(root, prefix))]
+    while pending:
+        for relative, entry in pending[-1]:
+            yield relative, entry
+            if relative.endswith("/"):
+                pending.append(iter(listing(entry.path, relative)))
+                break
+        else:
+            pending.pop()

@@ -6,16 +6,19 @@ shows change against a witness; it does not prove who made the directory.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from agent_eval.evidence import layout
-from agent_eval.records.digests import sha256_bytes, sha256_file
+from agent_eval.records.digests import sha256_file
 from agent_eval.records.problems import InvalidInput
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)\n")
+_PATH_START = 66  # after the digest and two spaces
 SEAL = re.compile(r"[0-9a-f]{64}")
 
 
@@ -83,59 +86,107 @@ def verify(path: str, seal: str | None = None) -> Verification:
     if not os.path.isdir(path):
         raise InvalidInput.one(path, "not an evidence directory", "name the directory that a run printed")
     manifest = os.path.join(path, layout.MANIFEST)
-    unsafe: list[str] = []
     if os.path.islink(manifest) or (os.path.lexists(manifest) and not os.path.isfile(manifest)):
         return Verification(unsafe=(layout.MANIFEST,), seal_matches=False if seal else None)
     if not os.path.lexists(manifest):
         return Verification(unsealed=True, seal_matches=False if seal else None)
+    comparison = _Comparison(path)
     with open(manifest, "rb") as stream:
-        data = stream.read()
-    found = sha256_bytes(data)
-    expected = _parse(data, unsafe)
-    missing, unexpected, changed = _compare(path, expected, unsafe)
-    matches = None if seal is None else found == seal
-    return Verification(missing, unexpected, changed, tuple(unsafe), seal=found, seal_matches=matches, count=len(expected))
+        comparison.run(stream)
+    found = comparison.digest.hexdigest()
+    return Verification(
+        tuple(comparison.missing),
+        tuple(comparison.unexpected),
+        tuple(comparison.changed),
+        (*comparison.bad_lines, *comparison.unsafe),
+        seal=found,
+        seal_matches=None if seal is None else found == seal,
+        count=comparison.count,
+    )
 
 
-def _parse(data: bytes, unsafe: list[str]) -> dict[str, str]:
-    expected: dict[str, str] = {}
-    for raw in data.decode("utf-8", "backslashreplace").splitlines(keepends=True):
-        match = _LINE.fullmatch(raw)
-        if match is None or not layout.is_safe_path(match.group(2)) or match.group(2) in expected:
-            unsafe.append(f"{layout.MANIFEST}: {raw.strip()[:200]}")
-            continue
-        expected[match.group(2)] = match.group(1)
-    return expected
+class _Comparison:
+    """A directory beside its manifest, both in the byte order of the paths, so that neither is held in memory."""
+
+    def __init__(self, root: str) -> None:
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.changed: list[str] = []
+        self.unsafe: list[str] = []
+        self.bad_lines: list[str] = []
+        self.count = 0
+        self.digest = hashlib.sha256()
+        self._root = root
+
+    def run(self, stream: BinaryIO) -> None:
+        """Compare every entry with the lines of ``stream``. Raises ``OSError`` when a folder cannot be read."""
+        lines = self._lines(stream)
+        # Every manifest that this project writes is in order; sha256sum takes one in any.
+        entries = self._once(lines if _is_ordered(stream) else iter(sorted(lines, key=lambda line: line[0])))
+        expected = next(entries, None)
+        for relative, entry in layout.walk(self._root):
+            while expected is not None and expected[0] < relative:
+                self.missing.append(expected[0])
+                expected = next(entries, None)
+            if relative.endswith("/"):
+                if expected is None or not expected[0].startswith(relative):
+                    self.unexpected.append(relative)
+                continue
+            named = expected is not None and expected[0] == relative
+            if not entry.is_file(follow_symlinks=False):
+                self.unsafe.append(relative)
+            elif expected is not None and named:
+                self._compare(relative, entry, expected[1])
+            elif relative != layout.MANIFEST:
+                self.unexpected.append(relative)
+            if named:
+                expected = next(entries, None)
+        while expected is not None:
+            self.missing.append(expected[0])
+            expected = next(entries, None)
+
+    def _compare(self, relative: str, entry: os.DirEntry[str], digest: str) -> None:
+        try:
+            same = sha256_file(entry.path) == digest
+        except (OSError, ValueError):
+            same = False
+        if not same:
+            self.changed.append(relative)
+
+    def _lines(self, stream: BinaryIO) -> Iterator[tuple[str, str]]:
+        """Path and digest of each safe line; the others are kept as bad. Their bytes go into the seal as they are read."""
+        for raw in stream:
+            self.digest.update(raw)
+            line = raw.decode("utf-8", "backslashreplace")
+            match = _LINE.fullmatch(line)
+            if match is None or not layout.is_safe_path(match.group(2)):
+                self._refuse(line)
+            else:
+                yield match.group(2), match.group(1)
+
+    def _once(self, lines: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        previous = ""
+        for path, digest in lines:
+            if path == previous:
+                self._refuse(f"{digest}  {path}")
+                continue
+            previous = path
+            self.count += 1
+            yield path, digest
+
+    def _refuse(self, line: str) -> None:
+        self.bad_lines.append(f"{layout.MANIFEST}: {line.strip()[:200]}")
 
 
-def _compare(root: str, expected: dict[str, str], unsafe: list[str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    folders = {parent for path in expected for parent in _parents(path)}
-    seen: set[str] = set()
-    unexpected: list[str] = []
-    changed: list[str] = []
-    for relative, entry in layout.walk(root):
-        if relative.endswith("/"):
-            if relative not in folders:
-                unexpected.append(relative)
-        elif not entry.is_file(follow_symlinks=False):
-            unsafe.append(relative)
-            seen.add(relative)
-        elif relative in expected:
-            seen.add(relative)
-            try:
-                same = sha256_file(entry.path) == expected[relative]
-            except (OSError, ValueError):
-                same = False
-            if not same:
-                changed.append(relative)
-        elif relative != layout.MANIFEST:
-            unexpected.append(relative)
-    missing = [path for path in expected if path not in seen]
-    return tuple(missing), tuple(unexpected), tuple(changed)
-
-
-def _parents(path: str) -> Iterator[str]:
-    end = path.find("/")
-    while end != -1:
-        yield path[: end + 1]
-        end = path.find("/", end + 1)
+def _is_ordered(stream: BinaryIO) -> bool:
+    """Whether the lines are in the byte order of their paths. Leaves the stream at its start."""
+    previous = b""
+    try:
+        for line in stream:
+            path = line[_PATH_START:]
+            if path < previous:
+                return False
+            previous = path
+        return True
+    finally:
+        stream.seek(0)

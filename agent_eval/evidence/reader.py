@@ -7,14 +7,13 @@ the directory, and believes no record that the manifest or the journal does not 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.manifest import SEAL, read_seal, verify
 from agent_eval.records import strict_json
-from agent_eval.records.digests import sha256_bytes
+from agent_eval.records.digests import read_file, sha256_bytes
 from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
@@ -23,12 +22,13 @@ _EVENTS = ("planned", "started", "finished", "interrupted", "sealing")
 
 @dataclass(frozen=True, slots=True)
 class RetainedTrial:
-    """A finished trial as it was kept. ``record`` is ``trial.json``."""
+    """A finished trial as it was kept. ``record`` is ``trial.json``, ``sha256`` the digest of its bytes."""
 
     case_id: str
     number: int
     path: str
     record: dict
+    sha256: str
 
     @property
     def name(self) -> str:
@@ -63,6 +63,8 @@ class EvidenceReader:
         self.sealed = seal is not None
         self.started: frozenset[tuple[str, int]] = frozenset()
         self._finished: dict[tuple[str, int], str] | None = None
+        self._case_digests = {case["id"]: case.get("sha256") for case in reversed(plan["cases"])}
+        self._last_case: tuple[str, bytes] | None = None
         if not self.sealed:
             self._read_journal()
 
@@ -93,11 +95,13 @@ class EvidenceReader:
 
     def case_bytes(self, case_id: str) -> bytes:
         """A case, byte for byte as it was given. Raises :class:`EvidenceFault` when it is not there."""
-        data = self.read(layout.case_file(case_id))
-        expected = next((case.get("sha256") for case in self.plan["cases"] if case["id"] == case_id), None)
-        if data is None or sha256_bytes(data) != expected:
-            raise EvidenceFault.one(layout.case_file(case_id), "missing, or not the case that the plan names")
-        return data
+        # Trials of one case come one after another.
+        if self._last_case is None or self._last_case[0] != case_id:
+            data = self.read(layout.case_file(case_id))
+            if data is None or sha256_bytes(data) != self._case_digests.get(case_id):
+                raise EvidenceFault.one(layout.case_file(case_id), "missing, or not the case that the plan names")
+            self._last_case = (case_id, data)
+        return self._last_case[1]
 
     def read(self, name: str) -> bytes | None:
         """Bytes of a plain file by relative path, ``None`` when it is not there."""
@@ -125,12 +129,13 @@ class EvidenceReader:
         data = _read_plain(os.path.join(self.path, name))
         if data is None and expected is None:
             return None
-        if data is None or (expected is not None and sha256_bytes(data) != expected):
+        digest = "" if data is None else sha256_bytes(data)
+        if data is None or expected not in (None, digest):
             raise EvidenceFault.one(name, "changed or missing since the journal named it")
         record = _record(name, data)
         if record.get("case_id") != case_id or record.get("number") != number or not isinstance(record.get("files"), dict):
             raise EvidenceFault.one(name, "not the record of this trial")
-        return RetainedTrial(case_id, number, os.path.join(self.path, folder), record)
+        return RetainedTrial(case_id, number, os.path.join(self.path, folder), record, digest)
 
     def _read_journal(self) -> None:
         """What the journal of an unsealed directory vouches for. A plan or a record that it names otherwise is a fault."""
@@ -239,15 +244,6 @@ def _record(name: str, data: bytes) -> dict:
 def _read_plain(path: str) -> bytes | None:
     """Bytes of a regular file, ``None`` when there is none; a link or a special file counts as none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        return read_file(path)
+    except (OSError, ValueError):
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with open(descriptor, "rb", closefd=False) as stream:
-            return stream.read()
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)

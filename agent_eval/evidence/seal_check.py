@@ -8,12 +8,12 @@ noticed here, not prevented.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.records import strict_json
-from agent_eval.records.digests import sha256_bytes, sha256_file
+from agent_eval.records.digests import read_file, sha256_bytes, sha256_file
 
 _NOT_LISTED = (layout.MANIFEST, layout.MANIFEST_DRAFT)
 
@@ -29,60 +29,99 @@ class Witness:
         self.changed: list[str] = []
         self._fixed = fixed
         self._finished = finished
-        self._records = 0
+        self._seen_fixed = 0
+        self._seen_records = 0
 
     def digests(self, root: str) -> Iterator[tuple[str, str]]:
         """Path and digest of every file to be listed, in the manifest's order. Raises ``OSError``."""
-        seen_fixed = 0
-        for folder, files in _by_trial(root):
-            if folder is None:
-                name, digest = files[0][0], _digest(files[0][1])
-                if name in self._fixed:
-                    seen_fixed += 1
-                known = digest if name.startswith(f"{layout.PARTS}/") else self._fixed.get(name)
-                self._compare(name, digest, known)
-                yield name, digest
-            else:
-                yield from self._trial(folder, files)
-        if seen_fixed < len(self._fixed):
+        for name, entry in layout.listing(root):
+            if name == f"{layout.TRIALS}/":
+                yield from self._trials(entry.path, name)
+            elif name.endswith("/"):
+                yield from self._other_files(layout.walk(entry.path, name))
+            elif name not in _NOT_LISTED:
+                yield from self._other_files([(name, entry)])
+        if self._seen_fixed < len(self._fixed):
             self.changed += [name for name in self._fixed if not os.path.lexists(os.path.join(root, name))]
-        if self._records < len(self._finished):
+        if self._seen_records < len(self._finished):
             self.changed += [name for name in map(_record_name, self._finished) if not os.path.lexists(os.path.join(root, name))]
 
+    def _other_files(self, entries: Iterable[tuple[str, os.DirEntry[str]]]) -> Iterator[tuple[str, str]]:
+        """Files that belong to no trial: the run's own, those of a merge's parts, and what nobody wrote."""
+        for name, entry in entries:
+            if name.endswith("/"):
+                continue
+            digest = _digest(entry.path)
+            known = digest if name.startswith(f"{layout.PARTS}/") else self._fixed.get(name)
+            self._seen_fixed += name in self._fixed
+            self._compare(name, digest, known)
+            yield name, digest
+
+    def _trials(self, root: str, prefix: str) -> Iterator[tuple[str, str]]:
+        for case, case_entry in layout.listing(root, prefix):
+            if not case.endswith("/"):
+                yield from self._other_files([(case, case_entry)])
+                continue
+            for trial, trial_entry in layout.listing(case_entry.path, case):
+                if trial.endswith("/"):
+                    yield from self._trial(trial, trial_entry.path)
+                else:
+                    yield from self._other_files([(trial, trial_entry)])
+
+    def _trial(self, folder: str, path: str) -> list[tuple[str, str]]:
+        """The files of a trial's folder, ``folder`` being its relative path with a slash at the end."""
+        start = len(folder)
+        record = b""
+        found: dict[str, str] = {}
+        for name, entry in layout.walk(path, folder):
+            if name.endswith("/"):
+                continue
+            if name[start:] == layout.TRIAL_RECORD:
+                record = _content(entry.path)
+                found[layout.TRIAL_RECORD] = sha256_bytes(record)
+            else:
+                found[name[start:]] = _digest(entry.path)
+        listed = [(folder + name, digest) for name, digest in found.items()]
+        self._compare_trial(folder, found, record)
+        return listed
+
+    def _compare_trial(self, folder: str, found: dict[str, str], record: bytes) -> None:
+        """``found`` are the files of the folder with their digests, ``record`` is the content of its ``trial.json``."""
+        _, case_id, number, _ = folder.split("/")
+        known = self._finished.get((case_id, int(number))) if _is_number(number) else None
+        digest = found.pop(layout.TRIAL_RECORD, None)
+        named: Mapping[str, str] = {}
+        if known is not None and digest == known.hex():
+            self._seen_records += 1
+            if record.startswith(_opening(case_id, found)) and layout.is_safe_path("/".join((folder[:-1], *found))):
+                return  # the usual case, told without reading the record as JSON
+            named = _files_of(record)
+        elif digest is not None:
+            self.changed.append(folder + layout.TRIAL_RECORD)
+        elif known is None:
+            # A trial whose record could not be written may have left captured files: they are listed as they are.
+            named = found
+        for name, found_digest in found.items():
+            self._compare(folder + name, found_digest, named.get(name))
+        self.changed += [folder + name for name in named if name not in found]
+
     def _compare(self, name: str, digest: str, known: str | None) -> None:
-        if digest != known or not layout.is_safe_path(name):
+        if not digest or digest != known or not layout.is_safe_path(name):
             self.changed.append(name)
 
-    def _trial(self, folder: str, files: list[tuple[str, os.DirEntry[str]]]) -> Iterator[tuple[str, str]]:
-        _, case_id, number = folder.split("/")
-        known = self._finished.get((case_id, int(number))) if number.isdigit() else None
-        named: Mapping[str, str] = {}
-        start = len(folder) + 1
-        pending: list[tuple[str, str]] = []
-        for name, entry in files:
-            if name[start:] != layout.TRIAL_RECORD:
-                pending.append((name, _digest(entry)))
-                continue
-            data = _read(entry)
-            digest = sha256_bytes(data)
-            pending.append((name, digest))
-            if known is None or digest != known.hex():
-                self.changed.append(name)
-            else:
-                self._records += 1
-                named = _files_of(data)
-        # A trial whose record could not be written may have left captured files: they are listed as they are.
-        unrecorded = known is None and all(name[start:] != layout.TRIAL_RECORD for name, _ in pending)
-        for name, digest in pending:
-            if name[start:] != layout.TRIAL_RECORD and not unrecorded:
-                self._compare(name, digest, named.get(name[start:]))
-        found = {name[start:] for name, _ in pending}
-        self.changed += [f"{folder}/{name}" for name in named if name not in found]
-        yield from pending
+
+def _is_number(name: str) -> bool:
+    """Whether a folder's name is a trial's number as it is written, so that no second folder passes for the same trial."""
+    return name.isascii() and name.isdecimal() and f"{int(name):03d}" == name
 
 
-def _files_of(data: bytes) -> Mapping[str, str]:
-    files: Any = strict_json.parse_object(data)["files"]
+def _opening(case_id: str, files: Mapping[str, str]) -> bytes:
+    """How a record begins that names just these files, when no key of its own comes before them."""
+    return strict_json.canonical({"case_id": case_id, "files": files})[:-1] + b","
+
+
+def _files_of(record: bytes) -> Mapping[str, str]:
+    files: Any = strict_json.parse_object(record)["files"]
     return files
 
 
@@ -90,39 +129,17 @@ def _record_name(trial: tuple[str, int]) -> str:
     return f"{layout.trial_folder(*trial)}/{layout.TRIAL_RECORD}"
 
 
-def _by_trial(root: str) -> Iterator[tuple[str | None, list[tuple[str, os.DirEntry[str]]]]]:
-    """Files in order: those of a trial's folder together, every other one alone with ``None``."""
-    folder: str | None = None
-    gathered: list[tuple[str, os.DirEntry[str]]] = []
-    for name, entry in layout.walk(root):
-        if name.endswith("/") or name in _NOT_LISTED:
-            continue
-        parts = name.split("/", 3)
-        own = "/".join(parts[:3]) if parts[0] == layout.TRIALS and len(parts) == 4 else None
-        if own != folder:
-            if folder is not None:
-                yield folder, gathered
-            folder, gathered = own, []
-        if own is None:
-            yield None, [(name, entry)]
-        else:
-            gathered.append((name, entry))
-    if folder is not None:
-        yield folder, gathered
-
-
-def _digest(entry: os.DirEntry[str]) -> str:
+def _digest(path: str) -> str:
     """Digest of a plain file; of nothing when something else took its place, which no record can match."""
     try:
-        return sha256_file(entry.path)
+        return sha256_file(path)
     except (OSError, ValueError):
         return ""
 
 
-def _read(entry: os.DirEntry[str]) -> bytes:
+def _content(path: str) -> bytes:
+    """Content of a plain file; nothing when something else took its place, which is no record."""
     try:
-        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        return read_file(path, max_bytes=layout.MAX_RECORD_BYTES)
+    except (OSError, ValueError):
         return b""
-    with open(descriptor, "rb") as stream:
-        return stream.read()

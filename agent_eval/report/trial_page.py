@@ -51,7 +51,7 @@ def trial_json(trial: RetainedTrial, limits: Mapping, contents: Contents, budget
     Output, rows and words are cut alike; a trial that is too much even so is only named. ``budget_bytes`` is at
     least :data:`MIN_TRIAL_BYTES`. Raises :class:`EvidenceFault` when a file of the trial is not what its record says.
     """
-    once = ReadOnce(trial.case_id, trial.number, trial.path, trial.record)
+    once = ReadOnce(trial.case_id, trial.number, trial.path, trial.record, trial.sha256)
     room = budget_bytes
     while room >= MIN_TRIAL_BYTES:
         written = script_json(_trial_value(once, limits, contents, room))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
+import random
+import shutil
 import subprocess
 
 import pytest
@@ -13,6 +15,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
 from agent_eval.records.digests import sha256_file
 from agent_eval.records.problems import EvidenceFault, InvalidInput
+from tests.evidence.conftest import PASS
 
 
 @pytest.fixture
@@ -56,6 +59,11 @@ def replace_by_link(path: pathlib.Path) -> None:
     path.symlink_to(copy)
 
 
+def replace_by_fifo(path: pathlib.Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     ("damage", "kind", "name"),
     [
@@ -92,6 +100,55 @@ def test_a_manifest_cannot_lead_outside(sealed, line: str) -> None:
     found = verify(str(path), seal)
     assert found.unsafe
     assert found.seal_matches is False
+
+
+def test_a_manifest_may_list_its_files_in_any_order(sealed) -> None:
+    path, _ = sealed
+    manifest = path / "manifest-sha256.txt"
+    lines = manifest.read_text().splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    twice = lines[3]
+    manifest.write_text("".join([*lines, twice, f"{'0' * 64}  cases/gone\n", "no line\n"]))
+    found = verify(str(path), sha256_file(manifest))
+    assert found.unsafe == ("manifest-sha256.txt: no line", f"manifest-sha256.txt: {twice.strip()}")
+    assert found.missing == ("cases/gone",)
+    assert found.seal_matches
+    assert found.count == len(lines) + 1
+    assert found.changed == found.unexpected == ()
+
+
+def test_every_difference_is_found_whatever_stands_beside_it(tmp_path) -> None:
+    """Against the definition: what is listed and what is there, as sets."""
+    source = random.Random(7)
+    names = ["a", "a-b", "a.b", "b", "b/a", "b/a.c", "b/a-", "b/a/c", "b/ab", "c/d/e", "c/d.e", "c-d/e"]
+    for number in range(60):
+        root = tmp_path / str(number)
+        root.mkdir()
+        there, folders = _scatter(root, source.sample(names, 6))
+        listed = set(source.sample(names, 6))
+        digests = {name: sha256_file(root / name) if name in there and source.random() < 0.7 else "0" * 64 for name in listed}
+        lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
+        (root / "manifest-sha256.txt").write_text("".join(lines))
+        found = verify(str(root))
+        assert set(found.missing) == listed - there
+        wanted_folders = {f"{parent}/" for name in listed for parent in pathlib.PurePath(name).parents}
+        assert set(found.unexpected) == (there - listed) | (folders - wanted_folders)
+        assert set(found.changed) == {name for name in listed & there if digests[name] == "0" * 64}
+        assert found.count == len(listed)
+
+
+def _scatter(root: pathlib.Path, names: list[str]) -> tuple[set[str], set[str]]:
+    """Make those of the files that can stand beside each other; also an empty folder."""
+    there = set()
+    for name in names:
+        try:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(name)
+        except OSError:
+            continue
+        there.add(name)
+    (root / "b0").mkdir()
+    return there, {f"{folder.relative_to(root)}/" for folder in root.rglob("*") if folder.is_dir()}
 
 
 def test_a_linked_manifest_is_unsafe(sealed) -> None:
@@ -154,6 +211,19 @@ def test_what_changed_before_the_seal_keeps_it_from_being_sealed(write_run, name
         lambda p: os.mkfifo(p / "trials/a/001/pipe"),
         lambda p: (p / "trials/a/001/link").symlink_to("/etc/hostname"),
         lambda p: (p / "trials/a/001/new\nline").write_text("x"),
+        lambda p: (p / "trials/intruder").write_text("x"),
+        lambda p: (p / "trials/a/intruder").write_text("x"),
+        lambda p: (p / "trials/a/001/files/intruder").write_text("x"),
+        lambda p: replace_by_fifo(p / "trials/a/001/stdout.bin"),
+        lambda p: replace_by_fifo(p / "trials/a/001/trial.json"),
+        lambda p: replace_by_fifo(p / "cases/a.json"),
+        lambda p: os.truncate(p / "trials/a/001/trial.json", 1 << 40),
+        # The same trial once more, under another spelling of its number.
+        lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/1"),
+        lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/0001"),
+        lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/\N{ARABIC-INDIC DIGIT ZERO}\N{ARABIC-INDIC DIGIT ZERO}\N{ARABIC-INDIC DIGIT ONE}"),
+        # A trial that was never finished, with a file that nobody can hash.
+        lambda p: (p / "trials/b-1/002").mkdir() or os.mkfifo(p / "trials/b-1/002/stdout.bin"),
     ],
 )
 def test_whatever_a_subject_does_to_the_evidence_keeps_it_from_being_sealed(write_run, damage) -> None:
@@ -162,6 +232,30 @@ def test_whatever_a_subject_does_to_the_evidence_keeps_it_from_being_sealed(writ
     with pytest.raises(EvidenceFault, match="changed-before-seal"):
         writer.seal({})
     assert verify(writer.path).unsealed
+
+
+@pytest.mark.parametrize("own", [{}, {"adapter": {"files": {"stdout.bin": "x"}}}, {"zeal": 1}])
+def test_a_record_with_keys_of_its_own_is_compared_all_the_same(write_run, own: dict) -> None:
+    """Whatever stands before or after ``files`` in a record, the files that it names are those that must be there."""
+    for damage in (None, "flip", "remove", "add"):
+        writer = write_run(f"{damage}")
+        folder = writer.trial("b-1", 2)
+        folder.write("stdout.bin", b"out")
+        writer.finish(folder, {"case_id": "b-1", "number": 2, "judgment": PASS, **own})
+        target = pathlib.Path(folder.path) / "stdout.bin"
+        if damage is None:
+            writer.seal({})
+            assert verify(writer.path).ok
+            continue
+        if damage == "flip":
+            flip(target)
+        elif damage == "remove":
+            target.unlink()
+        else:
+            target.with_name("more").write_text("x")
+        name = "more" if damage == "add" else "stdout.bin"
+        with pytest.raises(EvidenceFault, match=f"trials/b-1/002/{name}: changed-before-seal"):
+            writer.seal({})
 
 
 def test_an_unsealed_directory_gives_its_finished_trials_only_when_asked(write_run) -> None:

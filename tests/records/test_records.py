@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from agent_eval.records import plan as plans
 from agent_eval.records.clock import rfc3339
-from agent_eval.records.digests import sha256_bytes, sha256_file
+from agent_eval.records.digests import read_file, sha256_bytes, sha256_file
 from agent_eval.records.judgment import Basis, CheckResult, Failure, Judgment, Verdict
 from agent_eval.records.outcome import (
     Outcome,
@@ -68,19 +70,37 @@ def test_file_digests(tmp_path, size: int) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"a" * size)
     assert sha256_file(path) == sha256_bytes(b"a" * size)
+    assert read_file(path) == b"a" * size
+    assert read_file(path, max_bytes=size) == b"a" * size
+
+
+def test_a_file_whose_size_is_not_known_before_is_read_to_its_end() -> None:
+    """Files of /proc are regular and say that they hold nothing."""
+    with open("/proc/version", "rb") as stream:
+        content = stream.read()
+    assert content
+    assert read_file("/proc/version") == content
+    assert sha256_file("/proc/version") == sha256_bytes(content)
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path) -> None:
+    path = tmp_path / "sparse"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    with pytest.raises(ValueError, match="at most 10 are read"):
+        read_file(path, max_bytes=10)
 
 
 def test_a_digest_is_of_a_plain_file_only(tmp_path) -> None:
-    import os
-
     (tmp_path / "f").write_bytes(b"x")
     (tmp_path / "link").symlink_to(tmp_path / "f")
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OSError):
-        sha256_file(tmp_path / "link")
-    for name in ("fifo", "."):
-        with pytest.raises(ValueError):
-            sha256_file(tmp_path / name)
+    for read in (sha256_file, read_file):
+        with pytest.raises(OSError):
+            read(tmp_path / "link")
+        for name in ("fifo", "."):
+            with pytest.raises(ValueError):
+                read(tmp_path / name)
 
 
 def test_problems_say_what_where_and_what_to_do() -> None:

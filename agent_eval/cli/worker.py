@@ -11,6 +11,7 @@ import base64
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import CommandParser
@@ -27,6 +28,7 @@ from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput
 from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.scratch import Scratch
+from agent_eval.supervise.scratch_pool import ScratchPool
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.execution import TrialRun
@@ -69,14 +71,14 @@ def _answer(request: dict, lifeline: int | None) -> dict[str, object]:
 def _run_trial(consumer: Consumer, planned: PlannedRun, request: dict, lifeline: int | None) -> dict[str, object]:
     prepare_process()
     case = next(case for case in planned.cases if case.id == request["case_id"])
-    with Scratch() as place, Interrupt() as interrupt, Slot(request["mark"]) as slot:
+    with Scratch() as place, ScratchPool() as scratches, Interrupt() as interrupt, Slot(request["mark"]) as slot:
         evidence = place.subfolder("evidence")
         folder = os.path.join(evidence, layout.trial_folder(case.id, request["number"]))
         os.makedirs(folder, 0o700)
         tracker = IdentityTracker()
         trial = TrialRun(
             consumer, planned, case, request["number"], tracker,
-            lambda: TrialFolder(folder, case.id, request["number"], Files()), evidence,
+            lambda: TrialFolder(folder, case.id, request["number"], Files()), evidence, scratches,
         )
         if lifeline is not None:
             trial.services.add(lifeline, lambda: _end_for_nobody(trial, lifeline))
@@ -119,12 +121,13 @@ class _OneTask:
         self.start = trial.start
         self.resume = trial.resume
 
-    def complete(self) -> None:
+    def complete(self) -> Iterator[None]:
         """Say who is at fault when evidence could not be written; the scratch is not needed any more."""
         trial = self._trial
         trial.measure()
         trial.execution.tampered = brought_about_by_subject(trial.execution, trial.places, trial.scratch, self._evidence)
         self.discard()
+        return iter(())
 
     def discard(self) -> None:
         """Take the scratch away."""

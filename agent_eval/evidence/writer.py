@@ -20,19 +20,24 @@ from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
 
+_CONTENTS_BYTES = 64 * 1024
+
+
 class TrialFolder:
     """The folder of one trial: made new, each file written once.
 
-    ``files`` is what ``trial.json`` will name: relative path and SHA-256.
+    ``files`` is what ``trial.json`` will name: relative path and SHA-256. ``contents`` holds what is at hand of them, 64 KiB at most.
     """
 
-    __slots__ = ("case_id", "files", "number", "path", "_files", "_folders")
+    __slots__ = ("case_id", "contents", "files", "number", "path", "_files", "_folders", "_room_bytes")
 
     def __init__(self, path: str, case_id: str, number: int, files: Files) -> None:
         self.path = path
         self.case_id = case_id
         self.number = number
         self.files: dict[str, str] = {}
+        self.contents: dict[str, bytes] = {}
+        self._room_bytes = _CONTENTS_BYTES
         self._files = files
         self._folders: set[str] = set()
 
@@ -40,10 +45,11 @@ class TrialFolder:
         """Write one new file and return its digest. Raises ``OSError``; a second file of a name is ``FileExistsError``."""
         folder, _, _ = name.rpartition("/")
         if folder and folder not in self._folders:
-            self._files.make_directory(os.path.join(self.path, folder))
+            self._files.make_directory(f"{self.path}/{folder}")
             self._folders.add(folder)
-        self._files.create(os.path.join(self.path, name), data)
-        digest = self.files[name] = sha256_bytes(data)
+        self._files.create(f"{self.path}/{name}", data)
+        digest = sha256_bytes(data)
+        self.adopt(name, digest, data)
         return digest
 
     def keep_content(self, data: bytes) -> str:
@@ -52,9 +58,12 @@ class TrialFolder:
         name = f"{layout.FILES}/{digest}"
         return digest if name in self.files else self.write(name, data)
 
-    def adopt(self, name: str, sha256: str) -> None:
-        """Count a file that the supervisor wrote into the folder, with the digest taken while writing."""
+    def adopt(self, name: str, sha256: str, content: bytes | None = None) -> None:
+        """Count a file that the supervisor wrote into the folder, with the digest taken while writing and its content where that is at hand."""
         self.files[name] = sha256
+        if content is not None and len(content) <= self._room_bytes:
+            self._room_bytes -= len(content)
+            self.contents[name] = content
 
 
 class EvidenceWriter:
@@ -136,9 +145,9 @@ class EvidenceWriter:
     def trial(self, case_id: str, number: int) -> TrialFolder:
         """Make the folder of a trial. Raises ``OSError``; an existing folder is ``FileExistsError``."""
         if case_id not in self._case_folders:
-            self.files.make_directory(os.path.join(self.path, layout.TRIALS, case_id))
+            self.files.make_directory(f"{self.path}/{layout.TRIALS}/{case_id}")
             self._case_folders.add(case_id)
-        path = os.path.join(self.path, layout.trial_folder(case_id, number))
+        path = f"{self.path}/{layout.trial_folder(case_id, number)}"
         self.files.make_directory(path)
         self._open_folders.add(path)
         return TrialFolder(path, case_id, number, self.files)
@@ -154,7 +163,7 @@ class EvidenceWriter:
         Raises ``OSError``; the trial then has no record.
         """
         data = strict_json.canonical({**record, "files": folder.files}) + b"\n"
-        path = os.path.join(folder.path, layout.TRIAL_RECORD)
+        path = f"{folder.path}/{layout.TRIAL_RECORD}"
         self.files.create(path, data)
         digest = sha256_bytes(data)
         judgment = record["judgment"]

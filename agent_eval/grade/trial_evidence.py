@@ -18,6 +18,7 @@ class TrialEvidence:
 
     ``plan`` is ``plan.json``; ``case_bytes`` the case as given; ``record`` is ``trial.json`` without its
     judgment; ``read`` gives the bytes of a file in the trial's folder, ``None`` when there is none of that name.
+    ``known_outcome`` is that of ``record``, where somebody has it already.
     """
 
     plan: dict
@@ -26,9 +27,12 @@ class TrialEvidence:
     case_bytes: bytes
     record: dict
     read: Callable[[str], bytes | None]
+    known_outcome: Outcome | None = None
 
     @property
     def outcome(self) -> Outcome | None:
         """How the subject's process ended; ``None`` for a trial that runs no process."""
+        if self.known_outcome is not None:
+            return self.known_outcome
         value = self.record.get("outcome")
         return None if value is None else Outcome.from_json(value)

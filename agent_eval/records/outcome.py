@@ -7,7 +7,8 @@ not judge: 124 and 137 are plain exit codes here, and a leak is not a timeout.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 
 class StopReason(enum.StrEnum):
@@ -35,7 +36,8 @@ class StreamRecord:
     ``seen_bytes`` counts what was read from the pipe, the surplus byte that proves an
     overflow included; ``kept_bytes`` what was retained; ``truncated`` says that the cap cut it.
     ``sha256`` is of the kept bytes, ``None`` when nothing was written. ``write_error`` names
-    the failure when the bytes could not be written down.
+    the failure when the bytes could not be written down. ``content`` is the kept bytes where they
+    are few and at hand; it is not part of the record.
     """
 
     seen_bytes: int = 0
@@ -43,6 +45,7 @@ class StreamRecord:
     truncated: bool = False
     sha256: str | None = None
     write_error: str | None = None
+    content: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class ReportRecord:
     """The owner report as a file: its state, and why it was refused.
 
     ``size_bytes`` and ``mode`` (octal text) are those of the file that was found, ``None``
-    when there was none. ``write_error`` is set when a good report could not be copied.
+    when there was none. ``write_error`` is set when a good report could not be copied. ``content`` is as in :class:`StreamRecord`.
     """
 
     state: ReportState = ReportState.NONE
@@ -60,6 +63,7 @@ class ReportRecord:
     mode: str | None = None
     sha256: str | None = None
     write_error: str | None = None
+    content: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +184,52 @@ class Outcome:
             start_error=StartError(**error) if error else None,
             stop_reason=StopReason(reason) if reason else None,
             stop_steps=tuple(StopStep(**step) for step in plain.pop("stop_steps")),
-            stdout=StreamRecord(**plain.pop("stdout")),
-            stderr=StreamRecord(**plain.pop("stderr")),
-            report=ReportRecord(**{**report, "state": ReportState(report["state"])}),
+            stdout=StreamRecord(**plain.pop("stdout"), content=None),
+            stderr=StreamRecord(**plain.pop("stderr"), content=None),
+            report=ReportRecord(state=ReportState(report.pop("state")), **report, content=None),
             **plain,
+        )
+
+    def to_wire(self) -> tuple[object, ...]:
+        """Everything as nested plain tuples, ``content`` included, for another process of this same code."""
+        tree, stdout, stderr, report = self.tree, self.stdout, self.stderr, self.report
+        return (
+            (tree.containment, tree.leaked, tree.escaped, tree.killed, tuple(astuple(process) for process in tree.unreaped)),
+            (stdout.seen_bytes, stdout.kept_bytes, stdout.truncated, stdout.sha256, stdout.write_error, stdout.content),
+            (stderr.seen_bytes, stderr.kept_bytes, stderr.truncated, stderr.sha256, stderr.write_error, stderr.content),
+            report.state.value,
+            (report.reason, report.kept_bytes, report.size_bytes, report.mode, report.sha256, report.write_error, report.content),
+            self.stop_reason.value if self.stop_reason else None,
+            tuple(astuple(step) for step in self.stop_steps),
+            astuple(self.start_error) if self.start_error else None,
+            (self.wall_s, self.exit_code, self.signal, self.core_dumped, self.status_lost),
+            (self.suspended_s, self.cpu_user_s, self.cpu_system_s, self.max_rss_bytes),
+        )
+
+    @classmethod
+    def from_wire(cls, values: tuple[Any, ...], started_at: str) -> Outcome:
+        """The outcome that :meth:`to_wire` gave, with the time that its sender does not know."""
+        (containment, leaked, escaped, killed, unreaped), stdout, stderr, state, report, reason, steps, error, ending, usage = values
+        wall_s, exit_code, signal, core_dumped, status_lost = ending
+        suspended_s, cpu_user_s, cpu_system_s, max_rss_bytes = usage
+        return cls(
+            Tree(containment, leaked, escaped, killed, tuple(Unreaped(*process) for process in unreaped)),
+            started_at,
+            wall_s,
+            exit_code,
+            signal,
+            core_dumped,
+            status_lost,
+            StartError(*error) if error else None,
+            StopReason(reason) if reason else None,
+            tuple(StopStep(*step) for step in steps),
+            suspended_s,
+            cpu_user_s,
+            cpu_system_s,
+            max_rss_bytes,
+            StreamRecord(*stdout),
+            StreamRecord(*stderr),
+            ReportRecord(ReportState(state), *report),
         )
 
 
@@ -192,4 +238,4 @@ def _plain(record: StreamRecord | StartError | None) -> dict[str, object] | None
 
 
 def _fields(record: StreamRecord | ReportRecord | StartError) -> dict[str, object]:
-    return {name: getattr(record, name) for name in record.__slots__}
+    return {name: getattr(record, name) for name in record.__slots__ if name != "content"}

@@ -16,6 +16,7 @@ from typing import Protocol
 from agent_eval.records.outcome import StreamRecord
 
 CHUNK_BYTES = 1 << 16  # the capacity of a pipe: one read empties it
+SMALL_BYTES = 1 << 13  # content up to this size goes along with the outcome, so that nobody has to open the file for it
 
 
 class Sink(Protocol):
@@ -70,13 +71,14 @@ def describe(error: OSError) -> str:
 class Stream:
     """One pipe: its read end, what was seen and what was kept."""
 
-    __slots__ = ("_digest", "_path", "_sink", "_sink_factory", "fd", "kept_bytes", "seen_bytes", "truncated", "write_error")
+    __slots__ = ("_content", "_digest", "_path", "_sink", "_sink_factory", "fd", "kept_bytes", "seen_bytes", "truncated", "write_error")
 
     def __init__(self, path: str | None, sink_factory: SinkFactory) -> None:
         self._path = path
         self._sink_factory = sink_factory
         self._sink: Sink | None = None
         self._digest: hashlib._Hash | None = None
+        self._content: bytes | None = b""
         self.fd = -1
         self.seen_bytes = self.kept_bytes = 0
         self.truncated = False
@@ -97,6 +99,8 @@ class Stream:
             self._digest = hashlib.sha256()
         self._digest.update(data)
         self.kept_bytes += len(data)
+        if self._content is not None:
+            self._content = self._content + data if self.kept_bytes <= SMALL_BYTES else None
 
     def close(self) -> None:
         """Close the pipe and the file."""
@@ -118,6 +122,7 @@ class Stream:
             truncated=self.truncated,
             sha256=self._digest.hexdigest() if self._digest and self.kept_bytes else None,
             write_error=self.write_error,
+            content=self._content if self.kept_bytes and self.write_error is None else None,
         )
 
 

@@ -123,7 +123,7 @@ def _serve(host: Host, box: _HarnessBox, result_fd: int) -> None:
         outcome = supervise(command, host)
         if box.gone:
             return
-        frame = memoryview(wire.encode(wire.RESULT, outcome.to_json()))
+        frame = memoryview(wire.encode(wire.RESULT, outcome.to_wire()))
         while frame:
             try:
                 frame = frame[os.write(result_fd, frame) :]

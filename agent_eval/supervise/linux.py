@@ -26,6 +26,9 @@ _statx_buffer = ctypes.create_string_buffer(256)
 _U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
 _AT_EMPTY_PATH = 0x1000
 _STATX_MNT_ID = 0x1000
+_renameat2 = getattr(_libc, "renameat2", None)  # glibc 2.28, musl 1.2.6
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
 _STX_MNT_ID_OFFSET = 0x90
 
 
@@ -104,6 +107,30 @@ def mount_id(fd: int) -> int | None:
     if not _U32.unpack_from(_statx_buffer, 0)[0] & _STATX_MNT_ID:  # a kernel before 5.8
         return None
     return _U64.unpack_from(_statx_buffer, _STX_MNT_ID_OFFSET)[0]
+
+
+def rename_new(folder_fd: int, name: str, target: str) -> bool:
+    """Move ``name`` in the open folder to the path ``target``, which must not exist; false when that cannot be done in one step."""
+    if _renameat2 is None:
+        return False
+    return _renameat2(folder_fd, os.fsencode(name), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE) == 0
+
+
+def may_be_written(fd: int) -> bool:
+    """Whether somebody may have the file ``fd`` (opened for reading only) open for writing, a writable mapping included.
+
+    The kernel grants a read lease on a file only while there is no writer (fcntl(2), F_SETLEASE).
+    """
+    if not IS_LINUX:
+        return True
+    import fcntl
+
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:  # EAGAIN: there is one; others: this file system or owner has no leases
+        return True
+    return False
 
 
 def facts_of(pid: int) -> ProcessFacts | None:

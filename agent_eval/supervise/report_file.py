@@ -2,6 +2,8 @@
 
 Owns the refusal of every file that is not a plain one within the cap, before a byte of it is
 read. It does not look at the contents: whether they are a valid report is decided elsewhere.
+A plain file that nobody has open for writing is moved into the evidence: the copy would be the same
+bytes, and costs a file and the deletion of another one. Every other one is copied.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 
 from agent_eval.records.outcome import ReportRecord, ReportState
 from agent_eval.supervise import linux
-from agent_eval.supervise.capture import CHUNK_BYTES, SinkFactory, describe
+from agent_eval.supervise.capture import CHUNK_BYTES, SMALL_BYTES, FileSink, Sink, SinkFactory, describe
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -24,6 +27,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 _PATH_ONLY = getattr(os, "O_PATH", None)
+_ORDINARY_MODE = 0o664  # evidence never holds what is set-uid or anybody's to write
 
 
 class ReportSpot:
@@ -49,7 +53,7 @@ class ReportSpot:
         raise FileExistsError(errno.EEXIST, "a report from before is already there", path)
 
     def collect(self, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:
-        """Check the file and copy at most ``room_bytes`` of it to the new file ``target``."""
+        """Check the file and make it the new file ``target``, or copy at most ``room_bytes`` of it there."""
         try:
             fd = self._open()
         except FileNotFoundError:
@@ -68,9 +72,21 @@ class ReportSpot:
         finally:
             os.close(fd)
         try:
-            return _copy(readable, facts, target, room_bytes, sink_factory)
+            if sink_factory is FileSink and facts.st_size <= room_bytes and self._move(readable, facts, target):
+                return _read(readable, facts, room_bytes, None)
+            return _read(readable, facts, room_bytes, lambda: sink_factory(target))
         finally:
             os.close(readable)
+
+    def _move(self, fd: int, facts: os.stat_result, target: str) -> bool:
+        """Give the file that is open as ``fd`` the new name ``target``; false when it has to be copied."""
+        mode = stat.S_IMODE(facts.st_mode)
+        if mode & ~_ORDINARY_MODE or not mode & stat.S_IRUSR or facts.st_uid != os.geteuid() or linux.may_be_written(fd):
+            return False
+        if not linux.rename_new(self._folder_fd, self._name, target):
+            return False
+        moved = os.stat(target, follow_symlinks=False)
+        return (moved.st_ino, moved.st_dev) == (facts.st_ino, facts.st_dev)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -112,25 +128,30 @@ def _reopen(fd: int) -> int:
     return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
 
-def _copy(source: int, facts: os.stat_result, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:
-    """Copy up to the cap. A file over it is refused, and the part that fits is kept as evidence."""
+def _read(source: int, facts: os.stat_result, room_bytes: int, open_sink: Callable[[], Sink] | None) -> ReportRecord:
+    """Read up to the cap, and copy unless the file itself was taken. One over the cap is refused, and the part that fits is kept as evidence."""
     digest = hashlib.sha256()
-    copied, reason, write_error = 0, None, None
+    copied, reason, write_error, content = 0, None, None, b""
     size = facts.st_size
+    sink: Sink | None = None
     try:
-        sink = sink_factory(target)
         try:
+            if open_sink is not None:
+                sink = open_sink()
             while copied < room_bytes:
                 data = os.read(source, min(CHUNK_BYTES, room_bytes - copied))
                 if not data:
                     break
-                sink.write(data)
+                if sink is not None:
+                    sink.write(data)
                 digest.update(data)
                 copied += len(data)
+                content = data
             else:
                 size = max(size, copied + len(os.read(source, 1)))
         finally:
-            sink.close()
+            if sink is not None:
+                sink.close()
     except OSError as error:
         write_error = describe(error)
     if size > room_bytes:
@@ -145,4 +166,5 @@ def _copy(source: int, facts: os.stat_result, target: str, room_bytes: int, sink
         mode=f"{stat.S_IMODE(facts.st_mode):04o}",
         sha256=digest.hexdigest() if copied or write_error is None else None,
         write_error=write_error,
+        content=content if copied == len(content) <= SMALL_BYTES and write_error is None else None,
     )

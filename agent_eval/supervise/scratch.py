@@ -10,7 +10,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(slots=True)
@@ -29,20 +29,33 @@ class Scratch:
     Raises ``OSError`` when it cannot be made.
     """
 
-    __slots__ = ("_expected", "_made", "path")
+    __slots__ = ("_expected", "_made", "path", "seen_empty")
 
     def __init__(self, base: str | None = None) -> None:
         folder = os.path.abspath(base or os.environ.get("TMPDIR") or "/tmp")
-        self.path = f"{folder}/agent-eval-{os.urandom(9).hex()}"
+        self.path = f"{folder}/{_new_name()}"
         os.mkdir(self.path, 0o700)
         self._made: list[str] = []
         self._expected: list[str] = []
+        self.seen_empty = False
+        """Whether the last :meth:`usage` found nothing at all."""
+
+    def rename(self) -> None:
+        """Give it another unguessable name in the same place. Raises ``OSError`` when it is not there."""
+        path = f"{os.path.dirname(self.path)}/{_new_name()}"
+        os.rename(self.path, path)
+        self.path = path
 
     def expect(self, name: str) -> str:
-        """The path of a file that a program is asked to write at the top; removal looks for it first."""
-        path = f"{self.path}/{name}"
-        self._expected.append(path)
-        return path
+        """The path of a file that a program is asked to write at the top."""
+        self._expected.append(name)
+        return f"{self.path}/{name}"
+
+    def forget_expected(self) -> tuple[str, ...]:
+        """The names of the files that a program was asked to write; the next trial may ask for others."""
+        names = tuple(self._expected)
+        self._expected.clear()
+        return names
 
     def subfolder(self, name: str) -> str:
         """Make the folder ``name`` (one component) inside, mode 0700; returns its path."""
@@ -53,6 +66,12 @@ class Scratch:
 
     def usage(self) -> tuple[int, int]:
         """How many entries it holds, made subfolders not counted, and the apparent size of its files. Follows no link."""
+        try:
+            self.seen_empty = not os.listdir(self.path)
+        except OSError:
+            return 0, 0
+        if self.seen_empty:
+            return 0, 0
         entries = size_bytes = 0
         own = {f"{self.path}/{name}" for name in self._made}
         queue = [self.path]
@@ -73,8 +92,6 @@ class Scratch:
     def remove(self) -> Removal:
         """Delete everything and count what was there on the way. Raises nothing: ``left`` tells."""
         try:
-            for path in self._expected:
-                _unlink_if_there(path)
             for name in reversed(self._made):
                 os.rmdir(f"{self.path}/{name}")
             os.rmdir(self.path)
@@ -123,6 +140,10 @@ class Scratch:
         return removal
 
 
+def _new_name() -> str:
+    return f"agent-eval-{os.urandom(9).hex()}"
+
+
 def _clear(folder: int, top: int, queue: list[str], removal: Removal) -> None:
     """Delete the files of ``folder`` and queue its subfolders, moved to the top."""
     with os.scandir(folder) as found:
@@ -154,10 +175,10 @@ def _park(name: str, folder: int, top: int) -> str:
 def _open_folder(name: str, parent: int | None) -> int:
     """Open the folder ``name`` so that its entries can be deleted; a link is refused."""
     try:
-        fd = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+        fd = os.open(name, FOLDER_FLAGS, dir_fd=parent)
     except PermissionError:
         _make_usable(name, parent)
-        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+        return os.open(name, FOLDER_FLAGS, dir_fd=parent)
     if stat.S_IMODE(os.fstat(fd).st_mode) & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(fd, stat.S_IRWXU)
     return fd
@@ -173,13 +194,6 @@ def _make_usable(name: str, parent: int | None) -> None:
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IRWXU)
     finally:
         os.close(fd)
-
-
-def _unlink_if_there(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
 
 
 def _exists(name: str, parent: int) -> bool:

@@ -109,7 +109,7 @@ class Slot:
         value = self._await_result()
         if value is None:
             return self._lost(command)
-        outcome = Outcome.from_json({**value, "started_at": self._started_at})
+        outcome = Outcome.from_wire(value, self._started_at)
         if outcome.tree.unreaped:
             # Its next trial must not meet them. Without a harness it goes on burying them for a while.
             self._strays.update((self._guardian, *(process.pid for process in outcome.tree.unreaped)))
@@ -188,7 +188,7 @@ class Slot:
     def _publish_leader(self, pid: int) -> None:
         _LEADER.pack_into(self._board, 0, pid)
 
-    def _await_result(self) -> dict[str, Any] | None:
+    def _await_result(self) -> tuple[Any, ...] | None:
         while True:
             # Read before waiting: the caller mostly comes because there is something.
             for kind, value in self._reader.read():

@@ -33,7 +33,8 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, stdio: tuple[in
     """Start ``argv`` in ``cwd`` as leader of its own session; returns its process id.
 
     ``stdio`` become descriptors 0-2, and it gets no others. It inherits the caller's signal mask and ignored
-    signals; caught ones become default. Changes the caller's working directory. Raises :class:`StartFailed`.
+    signals; caught ones become default. Changes the caller's working directory, and its environment, which becomes the
+    program's when it has been that twice in a row. Raises :class:`StartFailed`.
     """
     if not argv:
         raise StartFailed(StartError(stage="argv", message="the argument list is empty"))
@@ -45,13 +46,41 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, stdio: tuple[in
     except (ValueError, TypeError) as error:  # a NUL byte, a lone surrogate, no text at all
         raise StartFailed(StartError(stage="cwd", message=f"working directory {cwd!r}: {error}")) from None
     try:
-        child = subprocess.Popen(argv, env=env, stdin=stdio[0], stdout=stdio[1], stderr=stdio[2], start_new_session=True)
+        child = subprocess.Popen(argv, env=_environment.to_give(env), stdin=stdio[0], stdout=stdio[1], stderr=stdio[2], start_new_session=True)
     except OSError as error:
         raise _exec_failure(argv[0], error) from None
     except (ValueError, TypeError) as error:
         raise _bad_value(argv, error) from None
     child.returncode = 0  # its own bookkeeping must never wait for the child: the status is ours to take
     return child.pid
+
+
+class _Environment:
+    """Which environment a program gets, and whether it is our own by now.
+
+    ``subprocess`` encodes a given environment anew for every start, which costs as much as the rest of a start does.
+    """
+
+    def __init__(self) -> None:
+        self._last: Mapping[str, str] = {}
+        self._ours = False
+
+    def to_give(self, env: Mapping[str, str]) -> Mapping[str, str] | None:
+        """``env``, or ``None`` when it was that of the start before as well and could be made our own."""
+        if env != self._last:
+            self._last, self._ours = dict(env), False
+            return env
+        if not self._ours:
+            try:
+                os.environ.clear()
+                os.environ.update(env)
+            except (OSError, ValueError, TypeError):  # a name that only a list of assignments can hold
+                return env
+            self._ours = True
+        return None
+
+
+_environment = _Environment()
 
 
 def _exec_failure(program: str, error: OSError) -> StartFailed:

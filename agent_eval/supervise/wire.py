@@ -16,7 +16,7 @@ from typing import Any
 RUN = b"R"  # harness -> guardian: a command's wire values
 STOP = b"S"  # harness -> guardian: end the command gently
 KILL = b"K"  # harness -> guardian: end the command now
-RESULT = b"O"  # guardian -> harness: an outcome as JSON values
+RESULT = b"O"  # guardian -> harness: an outcome's wire values
 FAULT = b"F"  # guardian -> harness: the guardian broke; its traceback as text
 
 _HEADER = struct.Struct("<cI")

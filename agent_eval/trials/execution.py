@@ -16,10 +16,12 @@ from agent_eval.records.outcome import Outcome, StopReason
 from agent_eval.records.plan import PlannedCase, PlannedRun
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.scratch import Scratch
+from agent_eval.supervise.scratch_pool import ScratchPool
 from agent_eval.trials.consumer import Consumer, Services, TrialContext, TrialResult
 from agent_eval.trials.identity import IdentityTracker
 
-Place = tuple[tuple[int, ...], ...]
+Place = tuple[tuple[int, int, int], ...]
+"""Where a trial's folder was on disk: device, inode and mode of the evidence directory, of the folders on the way, and of itself."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class TrialRun:
         identity: IdentityTracker,
         make_folder: Callable[[], TrialFolder],
         evidence: str,
+        scratches: ScratchPool,
     ) -> None:
         self.services = Services()
         self.execution = Execution()
@@ -99,6 +102,8 @@ class TrialRun:
         self._identity = identity
         self._make_folder = make_folder
         self._evidence = evidence
+        self._scratches = scratches
+        self._way: tuple[str, ...] = ()
         self.places: tuple[Place | None, Place | None] = (None, None)
         self._steps: Generator[Command, Outcome, TrialResult] = _no_steps()
 
@@ -107,7 +112,7 @@ class TrialRun:
         try:
             self.folder = self._make_folder()
             if getattr(self._consumer, "uses_scratch", True):
-                self.scratch = Scratch()
+                self.scratch = self._scratches.take()
         except OSError as error:
             self.execution.note(error)
 
@@ -156,16 +161,16 @@ class TrialRun:
             self.execution.held = self.scratch.usage()
 
     def _look(self) -> Place | None:
-        return None if self.folder is None else _place_of(self._evidence, self.folder.path)
-
-
-def _place_of(path: str, folder: str) -> Place | None:
-    """What identifies an evidence directory and a trial's folder in it on disk; ``None`` when one is not there."""
-    try:
-        found = [os.stat(place, follow_symlinks=False) for place in (path, os.path.join(path, "trials"), os.path.dirname(folder), folder)]
-    except OSError:
-        return None
-    return *((status.st_dev, status.st_ino) for status in found), tuple(status.st_mode for status in found)
+        if self.folder is None:
+            return None
+        if not self._way:
+            folder = self.folder.path
+            case = os.path.dirname(folder)
+            self._way = (self._evidence, os.path.dirname(case), case, folder)
+        try:
+            return tuple([(status.st_dev, status.st_ino, status.st_mode) for status in map(os.lstat, self._way)])
+        except OSError:
+            return None
 
 
 def _no_steps() -> Generator[Command, Outcome, TrialResult]:

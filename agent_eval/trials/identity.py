@@ -48,10 +48,12 @@ class IdentityTracker:
         return entries, reused
 
     def _look_at(self, path: str) -> tuple[dict[str, object], bool]:
-        target = _link_target(path)
-        key_path = path if target is None else os.path.realpath(path)
+        target, key_path = None, path
         try:
-            status = os.stat(path)
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                target, key_path = _link_target(path), os.path.realpath(path)
+                status = os.stat(path)
         except OSError:
             return _with_link({"type": "missing"}, target), False
         if not stat.S_ISREG(status.st_mode):
@@ -96,6 +98,8 @@ def _with_link(entry: dict[str, object], target: str | None) -> dict[str, object
 
 def changes(before: list[dict], after: list[dict]) -> tuple[str, ...]:
     """What differs between two looks at the same files, a line for each file. Pure."""
+    if before == after:
+        return ()
     lines = []
     later = {(entry["path"], entry["role"]): entry for entry in after}
     for entry in before:

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from agent_eval.evidence import layout
@@ -117,19 +118,20 @@ class OwnerChecks:
         report = trial.scratch.expect(layout.OWNER_REPORT)
         cwd = expand(case.cwd, scratch=scratch) if case.cwd else scratch
         timeout_s = self._timeout_s(case)
+        folder = trial.folder.path
         files = self._identity_files(case, scratch)
         before, reused = trial.identity.look(files)
         command = Command(
-            argv=tuple(expand(argument, scratch=scratch, report=report) for argument in case.command),
+            argv=tuple([expand(argument, scratch=scratch, report=report) for argument in case.command]),
             cwd=cwd,
             env=self.environment(case),
             timeout_s=timeout_s,
             max_output_bytes=self._limits.max_output_bytes,
             grace_s=self._limits.grace_s,
-            stdout_path=os.path.join(trial.folder.path, layout.STDOUT),
-            stderr_path=os.path.join(trial.folder.path, layout.STDERR),
+            stdout_path=f"{folder}/{layout.STDOUT}",
+            stderr_path=f"{folder}/{layout.STDERR}",
             report_source=report,
-            report_path=os.path.join(trial.folder.path, layout.OWNER_REPORT),
+            report_path=f"{folder}/{layout.OWNER_REPORT}",
         )
         outcome = yield command
         adopt_streams(trial, outcome)
@@ -150,15 +152,18 @@ def adopt_streams(trial: TrialContext, outcome: Outcome) -> None:
     streams = ((layout.STDOUT, outcome.stdout), (layout.STDERR, outcome.stderr))
     for name, stream in streams:
         if stream.sha256 is not None:
-            trial.folder.adopt(name, stream.sha256)
+            trial.folder.adopt(name, stream.sha256, stream.content)
     report = outcome.report
     if report.sha256 is not None:
-        trial.folder.adopt(layout.OWNER_REPORT, report.sha256)
+        trial.folder.adopt(layout.OWNER_REPORT, report.sha256, report.content)
 
 
 def judge(evidence: TrialEvidence) -> Judgment:
     """The judgment of a check from its retained evidence. Raises ``EvidenceFault`` when the case cannot be read."""
-    required, leaks_fail = _judging_fields(evidence)
+    try:
+        required, leaks_fail = _judging_fields(evidence.case_bytes)
+    except strict_json.JsonError as error:
+        raise EvidenceFault.one(layout.case_file(evidence.case_id), str(error)) from None
     outcome = evidence.outcome
     if outcome is None:
         raise EvidenceFault.one(f"{evidence.case_id}/{evidence.number:03d}", "is no trial of a checker: it has no outcome")
@@ -172,11 +177,9 @@ def judge(evidence: TrialEvidence) -> Judgment:
     )
 
 
-def _judging_fields(evidence: TrialEvidence) -> tuple[tuple[str, ...], bool]:
+@lru_cache(maxsize=16)  # trials of one case come one after another
+def _judging_fields(case_bytes: bytes) -> tuple[tuple[str, ...], bool]:
     """What of a case decides a judgment; the paths in it need not exist any more."""
-    try:
-        case = strict_json.parse_object(evidence.case_bytes)
-    except strict_json.JsonError as error:
-        raise EvidenceFault.one(layout.case_file(evidence.case_id), str(error)) from None
+    case = strict_json.parse_object(case_bytes)
     required: Any = case.get("required_checks", ())
     return tuple(required), case.get("leaks") == "fail"

@@ -15,15 +15,15 @@ from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.grade.void import EVIDENCE_TAMPERED, RECORDING_FAILED, judge_trial
 from agent_eval.records import credentials
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
-from agent_eval.records.outcome import Outcome
+from agent_eval.records.outcome import Outcome, StopReason
 from agent_eval.records.plan import PlannedCase, PlannedRun
 from agent_eval.supervise.scratch import Scratch
+from agent_eval.supervise.scratch_pool import ScratchPool
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.execution import Execution
 from agent_eval.trials.identity import IdentityTracker
 from agent_eval.trials.tampering import Places, brought_about_by_subject, is_moved, is_replaced, read_regular
 
-_SMALL_BYTES = 64 * 1024
 _MAX_SIGHTINGS = 20
 
 
@@ -53,6 +53,7 @@ class RunState:
     identity: IdentityTracker
     grader: tuple[tuple[str, str], ...]
     sync: bool
+    scratches: ScratchPool
     on_start: Callable[[str, int], None]
     on_finish: Callable[[FinishedTrial], None]
     keep_scratch: bool = False
@@ -79,26 +80,31 @@ class Recording:
         self._folder = folder
         self._scratch = scratch
         self._places = places
-        self._small: dict[str, bytes] = {}
+        self._judgment: Judgment | None = None
+        self._recorded = False
 
-    def complete(self, execution: Execution) -> None:
-        """Write the record, delete the scratch, and tell the run."""
+    def record(self, execution: Execution) -> None:
+        """Judge the trial and write its record."""
         if execution.errors or execution.tampered or self._folder is None or is_moved(self._places):
-            judgment, recorded = self._finish_badly(execution)
-        else:
-            try:
-                judgment, recorded = self._record(execution, None), True
-            except OSError as error:
-                execution.note(error)
-                judgment, recorded = self._finish_badly(execution)
+            self._judgment, self._recorded = self._finish_badly(execution)
+            return
+        try:
+            self._judgment, self._recorded = self._record(execution, None), True
+        except OSError as error:
+            execution.note(error)
+            self._judgment, self._recorded = self._finish_badly(execution)
+
+    def close(self, execution: Execution) -> None:
+        """After :meth:`record`: give the scratch back, and tell the run."""
+        assert self._judgment is not None
+        outcome = execution.result.outcome
         kept = None
         if self._scratch is not None:
             if self._run.keep_scratch:
                 kept = self._scratch.path
             else:
-                self._scratch.remove()
-        outcome = execution.result.outcome
-        self._run.on_finish(FinishedTrial(self._case.id, self._number, judgment, outcome, recorded, kept))
+                self._run.scratches.give_back(self._scratch, all_ended=_all_ended(outcome))
+        self._run.on_finish(FinishedTrial(self._case.id, self._number, self._judgment, outcome, self._recorded, kept))
 
     def _record(self, execution: Execution, recording: dict | None) -> Judgment:
         assert self._folder is not None
@@ -121,7 +127,7 @@ class Recording:
             record["recording"] = recording
         if execution.lost is not None:
             record["worker_lost"] = execution.lost
-        evidence = TrialEvidence(self._run.plan, self._case.id, self._number, self._case.data, record, self._read_back)
+        evidence = TrialEvidence(self._run.plan, self._case.id, self._number, self._case.data, record, self._read_back, result.outcome)
         judgment = judge_trial(self._run.consumer.judge, evidence, "retained", self._run.grader)
         self._run.writer.finish(self._folder, {**record, "judgment": judgment.to_json()}, sync=self._run.sync)
         return judgment
@@ -140,12 +146,8 @@ class Recording:
     def _read_back(self, name: str) -> bytes | None:
         if self._folder is None or name not in self._folder.files:
             return None
-        data = self._small.get(name)
-        if data is None:
-            data = read_regular(os.path.join(self._folder.path, name))
-            if data is not None and len(data) <= _SMALL_BYTES:
-                self._small[name] = data
-        return data
+        data = self._folder.contents.get(name)
+        return read_regular(os.path.join(self._folder.path, name)) if data is None else data
 
     def _finish_badly(self, execution: Execution) -> tuple[Judgment, bool]:
         """Record that recording failed, as well as still possible."""
@@ -162,3 +164,8 @@ class Recording:
             return Judgment(Verdict.FAIL, Basis.RECOMPUTED, (failure,), grader=grader), False
         failure = Failure(RECORDING_FAILED, "; ".join(execution.errors))
         return Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=RECORDING_FAILED, grader=grader), False
+
+
+def _all_ended(outcome: Outcome | None) -> bool:
+    """Whether every process of a trial is known to be gone: another trial's scratch must not be a survivor's folder."""
+    return outcome is None or not (outcome.tree.unreaped or outcome.stop_reason is StopReason.SUPERVISOR_LOST)

@@ -159,7 +159,9 @@ class RemoteRun:
                 folder.write(name, data)
         except OSError as error:
             execution.note(error)
-        Recording(self._run, case, number, folder, None, None).complete(execution)
+        recording = Recording(self._run, case, number, folder, None, None)
+        recording.record(execution)
+        recording.close(execution)
 
 
 def _words(error: BaseException) -> str:

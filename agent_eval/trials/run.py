@@ -19,6 +19,7 @@ from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import PlannedCase, PlannedRun, planned_numbers
 from agent_eval.records.problems import EvidenceFault, Problem
+from agent_eval.supervise.scratch_pool import ScratchPool
 from agent_eval.supervise.slot import Slot
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.identity import IdentityTracker
@@ -109,7 +110,7 @@ def run(
     plan = make_plan(consumer.name, planned, options.argv, evaluator, **(options.plan_facts or {}))
     writer = new_directory(options.output, files)
     counter = counter_for(plan)
-    with Interrupt() as interrupt:
+    with Interrupt() as interrupt, ScratchPool() as scratches:
         writer.write_plan(plan, ((case.id, case.data) for case in planned.cases))
         observer.begun(writer.path, plan)
 
@@ -119,7 +120,8 @@ def run(
 
         grader = grader_record(consumer.name, evaluator)
         state = RunState(
-            consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, observer.started, on_finish, options.keep_scratch
+            consumer, planned, plan, writer, IdentityTracker(), grader, options.sync, scratches,
+            observer.started, on_finish, options.keep_scratch,
         )
         _run_trials(state, options, interrupt, counter, observer.tick)
         if interrupt.requested:

@@ -37,8 +37,8 @@ class Task(Protocol):
     def resume(self, outcome: Outcome) -> Command | None:
         """The next command after ``outcome``, ``None`` when there is none."""
 
-    def complete(self) -> None:
-        """Write down what the task found, after its last command."""
+    def complete(self) -> Iterator[None]:
+        """Write down what the task found, after its last command. In steps: between them running commands are looked after."""
 
     def discard(self) -> None:
         """Undo :meth:`prepare` of a task that is not going to start."""
@@ -60,7 +60,7 @@ class Scheduler:
         self._active: dict[Slot, Task] = {}
         self._by_descriptor: dict[int, Slot] = {}
         self._prepared: deque[Task] = deque()
-        self._ended: deque[Task] = deque()
+        self._ended: deque[Iterator[None]] = deque()
         self._interrupt = interrupt
         self._acted_on = 0
         self._tick = tick
@@ -74,30 +74,36 @@ class Scheduler:
         slots = len(self._idle)
         while True:
             self._fill(tasks, stop)
-            while self._ended:
-                self._ended.popleft().complete()
-            if not self._strict and not self._interrupt.requested:
-                self._prepare(tasks, slots)
-            if self._active:
+            if self._work(tasks, slots):
+                if self._active and self._poll.poll(0):
+                    self._wait()
+            elif self._active:
                 self._wait()
-            elif not self._ended and (self._interrupt.requested or stop() or not self._prepare(tasks, 1)):
+            elif self._interrupt.requested or stop() or not (self._prepared or self._prepare(tasks)):
                 break
         for task in self._prepared:
             task.discard()
 
-    def _prepare(self, tasks: Iterator[Task], number: int) -> bool:
-        """Have ``number`` tasks ready; false when there is none any more."""
-        while len(self._prepared) < number:
-            task = next(tasks, None)
-            if task is None:
-                break
-            task.prepare()
-            self._prepared.append(task)
-        return bool(self._prepared)
+    def _work(self, tasks: Iterator[Task], slots: int) -> bool:
+        """One piece of what no slot waits for: a step of completing the task that ended first, or a task prepared; false when there is none."""
+        if self._ended:
+            if next(self._ended[0], self) is self:
+                self._ended.popleft()
+            return True
+        return not self._strict and not self._interrupt.requested and len(self._prepared) < slots and self._prepare(tasks)
+
+    def _prepare(self, tasks: Iterator[Task]) -> bool:
+        """Have one more task ready; false when there is none any more."""
+        task = next(tasks, None)
+        if task is None:
+            return False
+        task.prepare()
+        self._prepared.append(task)
+        return True
 
     def _fill(self, tasks: Iterator[Task], stop: Callable[[], bool]) -> None:
         while self._idle and not (self._strict and self._ended) and not self._interrupt.requested and not stop():
-            if not self._prepare(tasks, 1):
+            if not self._prepared and not self._prepare(tasks):
                 return
             task = self._prepared.popleft()
             self._place(task, task.start(), self._idle.pop())
@@ -106,7 +112,7 @@ class Scheduler:
         if command is None:
             self._idle.append(slot)
             self._sync_services(task, ended=True)
-            self._ended.append(task)
+            self._ended.append(task.complete())
             return
         self._sync_services(task)
         slot.start(command)
@@ -119,6 +125,8 @@ class Scheduler:
             slot.kill()
 
     def _sync_services(self, task: Task, *, ended: bool = False) -> None:
+        if not self._served and not task.services.callbacks:
+            return
         wanted = {} if ended else task.services.callbacks
         for fileno in [f for f, (owner, _) in self._served.items() if owner is task and f not in wanted]:
             self._poll.unregister(fileno)
@@ -129,7 +137,7 @@ class Scheduler:
                 self._poll.register(fileno, select.POLLIN)
 
     def _wait(self) -> None:
-        remaining = min(slot.deadline() for slot in self._active) - time.monotonic()
+        remaining = min([slot.deadline() for slot in self._active]) - time.monotonic()
         if self._tick is not None:
             self._tick()
             remaining = min(remaining, _TICK_S)

@@ -31,7 +31,7 @@ def is_replaced(places: Places | None) -> bool:
     if places is None:
         return False
     before, after = places
-    return before is None or after is None or before[:-1] != after[:-1]
+    return before is None or after is None or [found[:2] for found in before] != [found[:2] for found in after]
 
 
 def brought_about_by_subject(execution: Execution, places: Places | None, scratch: Scratch | None, evidence: str) -> str | None:

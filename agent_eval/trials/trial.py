@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import PlannedCase
 from agent_eval.supervise.command import Command
@@ -15,7 +17,7 @@ class TrialTask:
     def __init__(self, run: RunState, case: PlannedCase, number: int) -> None:
         self._run = run
         self._trial = TrialRun(
-            run.consumer, run.planned, case, number, run.identity, lambda: run.writer.trial(case.id, number), run.writer.path
+            run.consumer, run.planned, case, number, run.identity, lambda: run.writer.trial(case.id, number), run.writer.path, run.scratches
         )
         self.services = self._trial.services
 
@@ -26,7 +28,7 @@ class TrialTask:
     def discard(self) -> None:
         """Take the folder and the scratch away again: the trial is unrun."""
         if self._trial.scratch is not None:
-            self._trial.scratch.remove()
+            self._run.scratches.give_back(self._trial.scratch)
         if self._trial.folder is not None:
             self._run.writer.forget(self._trial.folder)
 
@@ -50,8 +52,11 @@ class TrialTask:
         """The next command after ``outcome``, ``None`` when there is none."""
         return self._trial.resume(outcome)
 
-    def complete(self) -> None:
-        """Judge and record the trial."""
+    def complete(self) -> Iterator[None]:
+        """Judge and record the trial, then tidy up after it."""
         trial = self._trial
         trial.measure()
-        Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, trial.places).complete(trial.execution)
+        recording = Recording(self._run, trial.case, trial.number, trial.folder, trial.scratch, trial.places)
+        recording.record(trial.execution)
+        yield
+        recording.close(trial.execution)

@@ -63,7 +63,7 @@ def run_hidden_check(
             outcome = yield _stage(private, files, "probe.py", arguments, hidden.timeout_s, stdout_path=path)
         record["probe_outcome"] = outcome.to_json()
         if outcome.stdout.sha256 is not None and outcome.stdout.write_error is None:
-            folder.adopt(PROBE_OUTPUT, outcome.stdout.sha256)
+            folder.adopt(PROBE_OUTPUT, outcome.stdout.sha256, outcome.stdout.content)
             with open(path, "rb") as stream:
                 output = stream.read()
         if outcome.stop_reason is StopReason.INTERRUPTED:
@@ -86,7 +86,7 @@ def run_hidden_check(
         )
     record["program_outcome"] = outcome.to_json()
     if outcome.report.state is ReportState.KEPT and outcome.report.write_error is None:
-        folder.adopt(REPORT, outcome.report.sha256)
+        folder.adopt(REPORT, outcome.report.sha256, outcome.report.content)
     return record
 
 

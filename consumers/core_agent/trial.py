@@ -214,7 +214,7 @@ def _sampling_seed(task_seed: int, case_id: str, number: int) -> int:
 def _adopt_streams(trial: TrialContext, material: RunMaterial, outcome: Outcome) -> None:
     for name, stream in ((material.transport.stdout_name, outcome.stdout), (STDERR_FILE, outcome.stderr)):
         if stream.sha256 is not None and stream.write_error is None:
-            trial.folder.adopt(name, stream.sha256)
+            trial.folder.adopt(name, stream.sha256, stream.content)
 
 
 def _keep_after_state(trial: TrialContext, root: str, before: workspace.Snapshot, realised: Realised) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +39,18 @@ def test_outcome_reads_back() -> None:
         start_error=StartError("exec", "no such file", 2),
     )
     assert Outcome.from_json(outcome.to_json()) == outcome
+    assert Outcome.from_wire(marshal.loads(marshal.dumps(outcome.to_wire())), outcome.started_at) == outcome
+
+
+def test_content_crosses_to_another_process_and_is_no_part_of_the_record() -> None:
+    bare = Outcome(Tree("group"), rfc3339(0), 0.1, exit_code=0, stdout=StreamRecord(2, 2, False, "0" * 64))
+    outcome = replace(bare, stdout=replace(bare.stdout, content=b"ok"))
+    assert Outcome.from_wire(outcome.to_wire(), outcome.started_at).stdout.content == b"ok"
+    assert outcome.to_json() == bare.to_json()
+    with pytest.raises(TypeError):
+        Outcome.from_json({**bare.to_json(), "stdout": {**bare.to_json()["stdout"], "content": "ok"}})
+    with pytest.raises(TypeError):
+        Outcome.from_json({**bare.to_json(), "report": {**bare.to_json()["report"], "content": "ok"}})
 
 
 def test_judgment_reads_back_and_is_consistent() -> None:

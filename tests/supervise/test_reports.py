@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import shutil
 import subprocess
@@ -182,3 +183,80 @@ def test_mounts_are_told_apart():
     finally:
         os.close(here)
         os.close(proc)
+
+
+class TestMoved:
+    """A plain report is moved into the evidence, as long as nobody else can still write to it."""
+
+    def collect(self, tmp_path, mode=0o644, room=1 << 20, sinks=FileSink):
+        folder = tmp_path / "scratch"
+        folder.mkdir()
+        spot = ReportSpot(str(folder / "r"))
+        (folder / "r").write_bytes(b'{"passed": true}')
+        (folder / "r").chmod(mode)
+        number = (folder / "r").stat().st_ino
+        try:
+            return spot.collect(str(tmp_path / "kept"), room, sinks), number, folder / "r"
+        finally:
+            spot.close()
+
+    def test_it_is_the_same_file_afterwards(self, tmp_path):
+        record, number, source = self.collect(tmp_path)
+        assert (tmp_path / "kept").stat().st_ino == number
+        assert not source.exists()
+        assert record.content == (tmp_path / "kept").read_bytes() == b'{"passed": true}'
+        assert record.sha256 == hashlib.sha256(record.content).hexdigest()
+        assert (record.state, record.mode, record.kept_bytes) == (ReportState.KEPT, "0644", 16)
+
+    @pytest.mark.parametrize("mode", [0o666, 0o755, 0o4644, 0o444 | 0o1000], ids=oct)
+    def test_a_mode_that_evidence_must_not_have_makes_it_a_copy(self, tmp_path, mode):
+        record, number, source = self.collect(tmp_path, mode)
+        assert (tmp_path / "kept").stat().st_ino != number
+        assert (tmp_path / "kept").stat().st_mode & 0o7777 == 0o600
+        assert source.exists()
+        assert (record.state, record.mode) == (ReportState.KEPT, f"{mode:04o}")
+
+    def test_a_file_that_somebody_holds_open_for_writing_is_copied(self, tmp_path):
+        folder = tmp_path / "scratch"
+        folder.mkdir()
+        spot = ReportSpot(str(folder / "r"))
+        with open(folder / "r", "wb", buffering=0) as outsider:
+            outsider.write(b"12345")
+            record = spot.collect(str(tmp_path / "kept"), 100, FileSink)
+            outsider.write(b"more")
+        spot.close()
+        assert (tmp_path / "kept").read_bytes() == b"12345" == record.content
+        assert record.sha256 == hashlib.sha256(b"12345").hexdigest()
+
+    def test_a_writable_mapping_counts_as_open(self, tmp_path):
+        path = tmp_path / "mapped"
+        path.write_bytes(b"x" * 10)
+        with open(path, "r+b") as stream:
+            mapping = mmap.mmap(stream.fileno(), 10)
+        fd = os.open(path, os.O_RDONLY)
+        assert linux.may_be_written(fd)
+        mapping.close()
+        assert linux.may_be_written(fd) is not linux.IS_LINUX
+        os.close(fd)
+
+    def test_what_lies_at_the_target_already_is_not_replaced(self, tmp_path):
+        (tmp_path / "kept").write_text("planted")
+        record, _, _ = self.collect(tmp_path)
+        assert (tmp_path / "kept").read_text() == "planted"
+        assert "EEXIST" in record.write_error
+        assert record.content is None
+
+    def test_a_report_over_the_cap_is_not_moved(self, tmp_path):
+        record, number, source = self.collect(tmp_path, room=10)
+        assert record.state is ReportState.REFUSED
+        assert (tmp_path / "kept").read_bytes() == b'{"passed":'
+        assert source.stat().st_ino == number
+        assert record.content is not None and len(record.content) == 10
+
+    def test_a_sink_of_ones_own_gets_the_bytes(self, tmp_path):
+        class Own(FileSink):
+            pass
+
+        record, number, source = self.collect(tmp_path, sinks=Own)
+        assert source.stat().st_ino == number
+        assert (tmp_path / "kept").read_bytes() == record.content

@@ -7,7 +7,6 @@ about itself is not void: turning a fail into a void must never help it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
@@ -33,7 +32,7 @@ def judge_trial(judge: Judge, evidence: TrialEvidence, criteria: str, grader: tu
     """
     first = _before_domain(evidence.record)
     judgment = first if first is not None else judge(evidence, criteria)
-    return replace(judgment, grader=(*grader, *judgment.grader))
+    return judgment.graded_by(grader)
 
 
 def _before_domain(record: dict) -> Judgment | None:

@@ -67,6 +67,10 @@ class Judgment:
         if (self.verdict is Verdict.VOID) != (self.cause is not None):
             raise ValueError("a void has a cause, and nothing else has")
 
+    def graded_by(self, grader: tuple[tuple[str, str], ...]) -> Judgment:
+        """The same judgment with ``grader`` before what it says of its grader already."""
+        return Judgment(self.verdict, self.basis, self.failures, self.checks, self.cause, (*grader, *self.grader))
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reason words, in order, each once."""

@@ -145,13 +145,14 @@ class Outcome:
 
     def to_json(self) -> dict[str, object]:
         """The record as plain JSON values."""
+        tree, report, error = self.tree, self.report, self.start_error
         return {
             "tree": {
-                "containment": self.tree.containment,
-                "leaked": self.tree.leaked,
-                "escaped": self.tree.escaped,
-                "killed": self.tree.killed,
-                "unreaped": [{"pid": u.pid, "name": u.name, "wchan": u.wchan} for u in self.tree.unreaped],
+                "containment": tree.containment,
+                "leaked": tree.leaked,
+                "escaped": tree.escaped,
+                "killed": tree.killed,
+                "unreaped": [{"pid": u.pid, "name": u.name, "wchan": u.wchan} for u in tree.unreaped],
             },
             "started_at": self.started_at,
             "wall_s": self.wall_s,
@@ -160,15 +161,23 @@ class Outcome:
             "signal": self.signal,
             "core_dumped": self.core_dumped,
             "status_lost": self.status_lost,
-            "start_error": _plain(self.start_error),
+            "start_error": None if error is None else {"stage": error.stage, "message": error.message, "errno": error.errno},
             "stop_reason": self.stop_reason.value if self.stop_reason else None,
             "stop_steps": [{"signal": step.signal, "at_s": step.at_s} for step in self.stop_steps],
             "cpu_user_s": self.cpu_user_s,
             "cpu_system_s": self.cpu_system_s,
             "max_rss_bytes": self.max_rss_bytes,
-            "stdout": _plain(self.stdout),
-            "stderr": _plain(self.stderr),
-            "report": {**_fields(self.report), "state": self.report.state.value},
+            "stdout": _stream(self.stdout),
+            "stderr": _stream(self.stderr),
+            "report": {
+                "state": report.state.value,
+                "reason": report.reason,
+                "kept_bytes": report.kept_bytes,
+                "size_bytes": report.size_bytes,
+                "mode": report.mode,
+                "sha256": report.sha256,
+                "write_error": report.write_error,
+            },
         }
 
     @classmethod
@@ -233,9 +242,11 @@ class Outcome:
         )
 
 
-def _plain(record: StreamRecord | StartError | None) -> dict[str, object] | None:
-    return None if record is None else _fields(record)
-
-
-def _fields(record: StreamRecord | ReportRecord | StartError) -> dict[str, object]:
-    return {name: getattr(record, name) for name in record.__slots__ if name != "content"}
+def _stream(record: StreamRecord) -> dict[str, object]:
+    return {
+        "seen_bytes": record.seen_bytes,
+        "kept_bytes": record.kept_bytes,
+        "truncated": record.truncated,
+        "sha256": record.sha256,
+        "write_error": record.write_error,
+    }

@@ -42,7 +42,7 @@ class Scratch:
 
     def rename(self) -> None:
         """Give it another unguessable name in the same place. Raises ``OSError`` when it is not there."""
-        path = f"{os.path.dirname(self.path)}/{_new_name()}"
+        path = f"{self.path.rpartition('/')[0]}/{_new_name()}"
         os.rename(self.path, path)
         self.path = path
 

@@ -165,8 +165,8 @@ class TrialRun:
             return None
         if not self._way:
             folder = self.folder.path
-            case = os.path.dirname(folder)
-            self._way = (self._evidence, os.path.dirname(case), case, folder)
+            case = folder.rpartition("/")[0]
+            self._way = (self._evidence, case.rpartition("/")[0], case, folder)
         try:
             return tuple([(status.st_dev, status.st_ino, status.st_mode) for status in map(os.lstat, self._way)])
         except OSError:

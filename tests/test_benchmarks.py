@@ -132,7 +132,7 @@ def test_the_external_script_s_results_become_rows(load: Callable[[str], ModuleT
     late = next(row for row in found if row.unit == " ms" and "timeout, setsid" in row.work and row.who == "ours")
     assert (round(late.found.low), round(late.found.high)) == (10, 20)
     notes = {row.who: row.note for row in found if row.who == "lit"}
-    assert notes["lit"] == "hung" and any("no lit.cfg" in row.note for row in found)
+    assert notes["lit"] == "hung; survivors: 1" and any("no lit.cfg" in row.note for row in found)
 
 
 def test_a_script_that_measured_nothing_leaves_goals_open(load: Callable[[str], ModuleType]) -> None:

@@ -22,8 +22,9 @@ ADAPTER = os.path.join(HERE, "peer_adapter.py")
 REFERENCE = "py_run_capture"
 # Its peers, without the programs that it only uses to find lower bounds.
 PEERS = (REFERENCE, "ours", "parallel", "hyperfine", "runexec_api", "inspect", "lit", "meson", "pytest", "nextest", "promptfoo")
-# How long the adapter lets ours wait between SIGTERM and SIGKILL; the script's sleepers ignore SIGTERM.
-GRACE_S = 0.2
+# Without those that need minutes and gigabytes for a GiB of output.
+FLOODED = (REFERENCE, "ours", "parallel", "runexec_api", "inspect", "promptfoo")
+# Its checker obeys SIGTERM, so no grace is used; what it leaves behind ignores SIGTERM.
 MODES = {"group": "a child that ignores SIGTERM", "setsid": "setsid daemon", "setsid_closed": "setsid daemon, pipes closed"}
 
 Runs = Sequence[Mapping[str, object]]
@@ -79,16 +80,14 @@ def timeout_rows(section: Mapping[str, Mapping[str, Runs]]) -> list[Row]:
         work = f"by the script: timeout, {described}"
         for name, runs in section.get(mode, {}).items():
             usual = by_round(section.get("baseline", {}).get(name, ()), "wall")
-            if not usual or any(run.get("hung") for run in runs) or not by_round(runs, "wall"):
-                rows.append(Row(work, name, None, " ms", goal=Goal(25, " ms") if name == "ours" else None, note=note_of(runs) or "hung"))
-                continue
-            late = {run["round"]: (run["wall"] - run["timeout"] - statistics.median(usual.values())) * 1e3 for run in runs if "wall" in run}
+            hung = any(run.get("hung") for run in runs)
+            late = {run["round"]: (run["wall"] - run["timeout"] - statistics.median(usual.values())) * 1e3 for run in runs if "wall" in run and usual and not hung}
             left = [len(run["survivors"]) for run in runs if "survivors" in run]
             ours = name == "ours"
-            goal = Goal(25 + GRACE_S * 1e3, " ms") if ours else None
-            note = f"25 ms + grace {GRACE_S:g} s, used where SIGTERM is ignored" if ours else note_of(runs)
-            rows.append(Row(work, name, spread_of(late), " ms", goal=goal, note=note))
-            rows.append(Row(work, name, Spread.of(left), " survivors", goal=Goal(0, "", every_round=True) if ours else None))
+            note = "; ".join(filter(None, [note_of(runs), "hung" if hung else "", f"survivors: {max(left)}" if left and max(left) else ""]))
+            rows.append(Row(work, name, spread_of(late), " ms", goal=Goal(25, " ms") if ours else None, note=note))
+            if ours:
+                rows.append(Row(work, name, Spread.of(left) if left else None, " survivors", goal=Goal(0, "", every_round=True)))
     return rows
 
 
@@ -141,18 +140,19 @@ def external(bench: Bench, path: str, options: Sequence[str]) -> list[Row]:
     regrade = f"{shlex.quote(sys.executable)} {shlex.quote(RUN_PY)} regrade {{out}}/evidence-20"
     version = f"{shlex.quote(sys.executable)} {shlex.quote(RUN_PY)} --help"
     settings = ["--runs", str(bench.rounds), "--trials", str(bench.trials), "--small", str(bench.small), "--regrade-samples", str(samples), *options]
-    settings += ["--runs-c", str(min(bench.rounds, 3)), "--runs-setsid", str(min(bench.rounds, 3))]
+    settings += ["--runs-c", str(min(bench.rounds, 5)), "--runs-setsid", str(min(bench.rounds, 3)), "--budget", "5400"]
 
     def results(name: str, *words: str) -> dict[str, object]:
         folder = bench.fresh(name)
         out = os.path.join(folder, "results.json")
-        command_seconds([sys.executable, path, "--work", os.path.join(folder, "work"), "--json", out, *settings, *words], folder, bound_s=3600)
+        command_seconds([sys.executable, path, "--work", os.path.join(folder, "work"), "--json", out, *settings, *words], folder, bound_s=6000)
         with open(out, encoding="utf-8") as stream:
             return json.load(stream)
 
     try:
-        all_on = ("--peers", ",".join(PEERS), "--ours", f"{adapter} --grace {GRACE_S:g}", "--ours-regrade", regrade, "--ours-version", version)
-        found = results("script", "--sections", "D,A,B,C,F", *all_on)
+        all_on = ("--ours", adapter, "--ours-regrade", regrade, "--ours-version", version)
+        found = results("script", "--sections", "A,B,D,F", "--peers", ",".join(PEERS), *all_on)
+        found |= {"C": results("script-flood", "--sections", "C", "--peers", ",".join(FLOODED), *all_on).get("C", {})}
         durable = results("script-sync", "--sections", "A", "--jobs", "1", "--peers", f"{REFERENCE},ours", "--ours", f"{adapter} --sync trial")
     except Unmeasured as problem:
         return [Row("by the script", "ours", None, "", goal=Goal(1.3, "x"), note=str(problem))]

@@ -87,7 +87,7 @@ class Peer:
     """A peer: what it needs, what it can do, and its driver.
 
     ``limits``: it can end a trial at a wall limit, with ``whole_seconds`` only in those. ``most_trials`` keeps the slow ones
-    affordable. ``one_report``: it runs one command again and again, so that one report is left of all.
+    affordable; ``flood`` is false for those that need minutes and gigabytes for a GiB of output. ``one_report``: it runs one command again and again, so that one report is left of all.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Peer:
     version: tuple[str, ...]
     workers: tuple[int, ...] = (1, 2)
     limits: bool = True
+    flood: bool = True
     whole_seconds: bool = False
     most_trials: int = 1_000_000
     one_report: bool = False
@@ -192,11 +193,11 @@ def _hyperfine(job: Job, tools: Tools) -> tuple[list[str], dict[str, str]]:
 
 
 PEERS = (
-    Peer("hyperfine", _hyperfine, ("hyperfine",), ("hyperfine", "--version"), workers=(1,), limits=False, one_report=True),
+    Peer("hyperfine", _hyperfine, ("hyperfine",), ("hyperfine", "--version"), workers=(1,), limits=False, flood=False, one_report=True),
     Peer("pytest", _pytest, ("pytest",), ("pytest", "--version")),
     Peer("lit", _lit, ("lit",), ("lit", "--version"), whole_seconds=True),
-    Peer("meson", _meson, ("meson", "ninja"), ("meson", "--version"), whole_seconds=True),
-    Peer("nextest", _nextest, ("cargo-nextest", "cargo", "rustc"), ("cargo-nextest", "nextest", "--version")),
+    Peer("meson", _meson, ("meson", "ninja"), ("meson", "--version"), whole_seconds=True, flood=False),
+    Peer("nextest", _nextest, ("cargo-nextest", "cargo", "rustc"), ("cargo-nextest", "nextest", "--version"), flood=False),
     Peer("GNU parallel", _parallel, ("parallel",), ("parallel", "--version")),
     Peer("inspect", _inspect, ("inspect",), ("inspect", "--version"), whole_seconds=True),
     Peer("promptfoo", _promptfoo, ("promptfoo", "node"), ("promptfoo", "--version")),

@@ -31,12 +31,11 @@ int main(int c,char**v){
  if(c>2&&!strcmp(v[2],"daemon")&&fork()==0){setsid();if(fork()!=0)_exit(0);signal(SIGTERM,SIG_IGN);nap();_exit(0);}
  nap();return 0;}
 """,
-    # REPORT: offers a GiB on stdout.
+    # REPORT: offers a GiB on stdout, in lines of 80 bytes.
     "flood": r"""
-#include <string.h>
 #include <unistd.h>
 static char b[65536];
-int main(void){long long d=0;memset(b,'a',sizeof b);while(d<(1LL<<30)){ssize_t w=write(1,b,sizeof b);if(w<=0)return 1;d+=w;}return 0;}
+int main(void){long long d=0;int i;for(i=0;i<65536;i++)b[i]=i%80==79?'\n':'a'+i%26;while(d<(1LL<<30)){ssize_t w=write(1,b,sizeof b);if(w<=0)return 1;d+=w;}return 0;}
 """,
     # FILE PROGRAM ARGUMENT...: runs the program and writes the largest memory of it or what it waited for, in KiB. What a
     # Python program starts inherits Python's own peak in ru_maxrss, so a small program has to stand between.

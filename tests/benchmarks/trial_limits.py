@@ -78,10 +78,12 @@ def part_of(bench: Bench) -> dict[str, Peer | None]:
     return {"ours": None} | {peer.name: peer for peer in bench.peers if peer.limits}
 
 
-def ours_oftener(bench: Bench, names: list[str], measure: Callable[[str], float]) -> tuple[dict[str, list[float]], dict[str, str]]:
+def ours_oftener(
+    bench: Bench, names: list[str], measure: Callable[[str], float], *, peer_rounds: int = PEER_ROUNDS
+) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Ours in every round, the peers, some of which take seconds, in a few: nothing here is a ratio within a round."""
     values, reasons = in_rounds([name for name in names if name == "ours"], bench.rounds, measure)
-    others, other_reasons = in_rounds([name for name in names if name != "ours"], min(bench.rounds, PEER_ROUNDS), measure)
+    others, other_reasons = in_rounds([name for name in names if name != "ours"], min(bench.rounds, peer_rounds), measure)
     return values | others, reasons | other_reasons
 
 
@@ -146,8 +148,8 @@ def flood(bench: Bench) -> list[Row]:
         job = bench.job(peer.name, 1, 1, bench.programs.flood)
         return bench.run_peer(peer, job, codes=ANY_CODE, bound_s=60.0, before=before), job.folder
 
-    part = {"ours": our_run} | {peer.name: lambda before, peer=peer: peer_run(peer, before) for peer in bench.peers if peer.limits}
-    values, reasons = ours_oftener(bench, list(part), lambda name: measured(name, part[name]))
+    part = {"ours": our_run} | {peer.name: lambda before, peer=peer: peer_run(peer, before) for peer in bench.peers if peer.flood}
+    values, reasons = ours_oftener(bench, list(part), lambda name: measured(name, part[name]), peer_rounds=1)
     goals = {FLOOD_WALL: Goal(0.15, " s"), FLOOD_MEMORY: Goal(45, " MiB")}
     rows = []
     for work, found, unit in ((FLOOD_WALL, values, " s"), (FLOOD_MEMORY, memory, " MiB"), (FLOOD_KEPT, kept, " MiB")):

@@ -5,6 +5,7 @@ Usage: bench_supervise.py [--rounds 9] [--trials 200]. Prints one table. Every r
 against ``subprocess.run`` with capture on the same program, and the median of the rounds is printed.
 """
 
+# ruff: noqa: E402 (the package is beside, not installed)
 from __future__ import annotations
 
 import argparse
@@ -22,14 +23,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from programs import compile_programs
+
 from agent_eval.supervise import linux
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.environment import MARK_VARIABLE, build_environment
 from agent_eval.supervise.process import prepare_process
 from agent_eval.supervise.scratch import Scratch
 from agent_eval.supervise.slot import Slot
-
-from programs import compile_programs
 
 PY = (sys.executable, "-I", "-S", "-c")
 TIMEOUT_CASES = {

@@ -35,14 +35,22 @@ def junit_xml(reader: EvidenceReader, summary: Mapping | None = None) -> bytes:
     run = read_run(reader, summary)
     share = OUTPUT_BUDGET_BYTES // max(1, 2 * len(run.lines))
     budget = min(MAX_STREAM_BYTES, max(_MIN_STREAM_BYTES, share))
-    root = ElementTree.Element("testsuites", {"name": escape(str(run.plan.get("consumer"))), **_totals(run.lines)})
     by_case: dict[str, list[TrialLine]] = {}
     for line in run.lines:
         by_case.setdefault(line.case_id, []).append(line)
+    root = ElementTree.Element("testsuites", {"name": escape(str(run.plan.get("consumer"))), **_totals(run.lines)})
+    if by_case:
+        root.text = "\n"
+    opening, _, closing = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True).partition(b"\n</")
+    written = [opening]
     for index, (case_id, lines) in enumerate(by_case.items()):
-        root.append(_suite(reader, run, index, case_id, lines, budget))
-    ElementTree.indent(root, " ")
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+        # One suite at a time: the tree of a hundred thousand trials takes ten times the room of its text.
+        suite = _suite(reader, run, index, case_id, lines, budget)
+        ElementTree.indent(suite, " ", 1)
+        written.append(b"\n " + ElementTree.tostring(suite, encoding="utf-8").rstrip())
+    if by_case:
+        written.append(b"\n</" + closing)
+    return b"".join([*written, b"\n"])
 
 
 def _totals(lines: tuple[TrialLine, ...] | list[TrialLine]) -> dict[str, str]:

@@ -7,7 +7,7 @@ scripting off and on paper. Intervals come from ``measure``; nothing is averaged
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from agent_eval.measure.intervals import clopper_pearson
@@ -18,6 +18,8 @@ from agent_eval.report.tables import proportion, reliability_text
 from agent_eval.report.visible_text import count, seconds, size
 
 MAX_CASE_ROWS = 150
+MAX_MATRIX_CELLS = 20_000
+"""Each is an element of its own that a browser has to lay out."""
 TALL_ROWS = 25
 _MARKS = {"pass": "✓", "fail": "✗", "void": "○", "interrupted": "◌", "unrun": "·"}
 _SLOWEST = 10
@@ -105,7 +107,8 @@ def case_table(run: RunRecords) -> Markup:
     if hidden > 0:
         counted.sort(key=lambda item: (number(item[1].get("passed")) or 0) / (number(item[1].get("planned")) or 1))
     rows = [_case_row(run, case_id, found) for case_id, found in counted[:MAX_CASE_ROWS]]
-    note = f"The {MAX_CASE_ROWS} cases with the smallest passed share; {hidden} more are in the matrix." if hidden > 0 else ""
+    place = "in the matrix" if len(run.lines) <= MAX_MATRIX_CELLS else "in summary.json"
+    note = f"The {MAX_CASE_ROWS} cases with the smallest passed share; {hidden} more are {place}." if hidden > 0 else ""
     legend = tag(
         "p",
         "pass@k: at least one of k trials passes. pass^k: all k pass. ● of the judged trials, with the exact 95 % interval "
@@ -151,29 +154,45 @@ def bounds(passed: int, judged: int) -> tuple[float, float]:
     return clopper_pearson(passed, judged) if judged else (0.0, 1.0)
 
 
-def matrix(run: RunRecords) -> Markup:
-    """Cases by trials; every cell of a started trial links to its details."""
-    rows: list[Markup] = []
-    cells: list[Markup] = []
-    current = None
-    for line in (*run.lines, None):
-        if line is None or line.case_id != current:
-            if cells:
-                rows.append(tag("tr", tag("th", current, scope="row"), *cells))
-            if line is None:
-                break
-            current, cells = line.case_id, []
-        cells.append(tag("td", _cell(line)))
+def matrix(run: RunRecords, detailed: Container[str]) -> Markup:
+    """Cases by trials; the cell of a trial whose name is in ``detailed`` links to its details.
+
+    At most about :data:`MAX_MATRIX_CELLS` cells: then the cases with the smallest passed share, in the order of the plan.
+    """
+    by_case: dict[str, list[TrialLine]] = {}
+    for line in run.lines:
+        by_case.setdefault(line.case_id, []).append(line)
+    shown = _matrix_cases(by_case)
+    rows = [
+        tag("tr", tag("th", case_id, scope="row"), *(tag("td", _cell(line, line.name in detailed)) for line in by_case[case_id]))
+        for case_id in shown
+    ]
     legend = ", ".join(f"{mark} {verdict}" for verdict, mark in _MARKS.items())
+    hidden = len(by_case) - len(shown)
+    more = f" {count(hidden, 'more case')} with a passed share no smaller; all are in summary.json." if hidden else None
     return join(
         tag("div", tag("table", tag("tbody", *rows), class_="matrix", id="grid"), class_="scroll tall"),
-        tag("p", legend, ". Arrow keys move between cells.", class_="note"),
+        tag("p", legend, ". Arrow keys move between cells.", more, class_="note"),
     )
 
 
-def _cell(line: TrialLine) -> Markup:
+def _matrix_cases(by_case: Mapping[str, list[TrialLine]]) -> list[str]:
+    left = MAX_MATRIX_CELLS
+    if sum(map(len, by_case.values())) <= left:
+        return list(by_case)
+    shares = {name: sum(line.verdict == "pass" for line in lines) / len(lines) for name, lines in by_case.items()}
+    chosen = set()
+    for name in sorted(by_case, key=shares.__getitem__):
+        left -= len(by_case[name])
+        if left < 0:
+            break
+        chosen.add(name)
+    return [name for name in by_case if name in chosen]
+
+
+def _cell(line: TrialLine, linked: bool) -> Markup:
     mark, label = _MARKS[line.verdict], f"{line.name}: {', '.join((line.verdict, *line.reasons))}"
-    if not line.recorded:
+    if not linked:
         return tag("span", mark, class_=line.verdict, title=label)
     return tag("a", mark, href=f"#trial={quote(line.name, safe='/@')}", class_=line.verdict, title=label, aria_label=label)
 

@@ -65,8 +65,12 @@ def report_page(reader: EvidenceReader, summary: Mapping | None = None) -> bytes
         tag("style", style),
     )
     main = _main(reader, run, listed)
-    body = tag("body", _top(run, main), main, *_details(reader, run, listed), tag("script", script))
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n".encode()
+    # Encoded piece by piece: as one text the page of a large run takes several times its size.
+    pieces = ['<!DOCTYPE html>\n<html lang="en">', head, "<body>", _top(run, main), main]
+    written = [piece.encode() for piece in pieces]
+    written += [piece.encode() for piece in _details(reader, run, listed)]
+    written += [tag("script", script).encode(), b"</body></html>\n"]
+    return b"".join(written)
 
 
 def _source(name: str) -> Markup:
@@ -134,7 +138,7 @@ def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> M
         overview.reliability_line(run),
         changes_section(reader, run),
         section("results", "Cases", overview.case_table(run)),
-        section("matrix", "Case by trial", overview.matrix(run)),
+        section("matrix", "Case by trial", overview.matrix(run, {line.name for line in listed})),
         section("reasons", "Reasons of failed trials", overview.reasons(run, ("fail",))),
         section("voids", "Reasons of void and interrupted trials", overview.reasons(run, ("void", "interrupted"))),
         section("limits", "Limits", overview.limit_gauges(run)),

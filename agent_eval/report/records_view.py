@@ -9,10 +9,12 @@ else is only as well-formed as they made it: a record of another shape is an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, Problem
 
 if TYPE_CHECKING:
@@ -58,13 +60,14 @@ class TrialLine:
 
 @dataclass(frozen=True, slots=True)
 class RunRecords:
-    """Everything short about a run. ``summary`` has the counts of :data:`COUNTS` as integers."""
+    """Everything short about a run. ``summary`` has the counts of :data:`COUNTS` as integers, ``scopes`` what each case covers."""
 
     path: str
     seal: str | None
     plan: Mapping
     summary: Mapping
     lines: tuple[TrialLine, ...]
+    scopes: Mapping[str, str]
 
     @property
     def kind(self) -> str:
@@ -84,10 +87,7 @@ class RunRecords:
 
     def scope_of(self, case_id: str) -> str:
         """The scope of a case in the owner's words; empty when none was given."""
-        for case in self.plan["cases"]:
-            if case["id"] == case_id:
-                return str(case.get("scope") or "")
-        return ""
+        return self.scopes.get(case_id, "")
 
 
 def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecords:
@@ -101,13 +101,13 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
     for name in COUNTS:
         if type(found.get(name)) is not int:
             raise EvidenceFault.one("summary.json", f"{name} is not a count")
-    finished = {(trial.case_id, trial.number): trial_line(trial) for trial in reader.trials()}
     running = set() if reader.sealed else never_finished(reader)
     lost = {str(name) for name in sequence(found.get("unrecorded"))}
     lines = []
     for case in reader.plan["cases"]:
-        for number in range(1, reader.plan["trials"] + 1):
-            line = finished.get((case["id"], number)) or TrialLine(case["id"], number, "unrun", recorded=False)
+        for number in planned_numbers(reader.plan, case["id"]):
+            trial = reader.trial(case["id"], number)
+            line = TrialLine(case["id"], number, "unrun", recorded=False) if trial is None else trial_line(trial)
             if (case["id"], number) in running:
                 line = TrialLine(case["id"], number, "interrupted", (("interrupted", "started and never finished"),), recorded=False)
             elif line.name in lost:
@@ -115,7 +115,8 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
                 line = TrialLine(case["id"], number, "void", details, recorded=False)
             lines.append(line)
     _require_agreement(found, lines)
-    return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines))
+    scopes = {case["id"]: str(case.get("scope") or "") for case in reader.plan["cases"]}
+    return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines), scopes)
 
 
 def never_finished(reader: EvidenceReader) -> set[tuple[str, int]]:
@@ -161,9 +162,10 @@ def trial_line(trial: RetainedTrial) -> TrialLine:
     return TrialLine(
         trial.case_id,
         trial.number,
-        "interrupted" if verdict == "void" and cause == "interrupted" else verdict,
+        # The same few words in every record: one object each, for runs of a hundred thousand trials.
+        sys.intern("interrupted" if verdict == "void" and cause == "interrupted" else verdict),
         tuple(details),
-        str(judgment.get("basis") or ""),
+        sys.intern(str(judgment.get("basis") or "")),
         number(outcome.get("wall_s")),
         int(sum(part or 0 for part in kept)) if outcome else None,
         None if rss is None else int(rss),

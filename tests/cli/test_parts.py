@@ -53,6 +53,16 @@ def test_merged_shards_are_the_whole_run(run_py, cases, tmp_path) -> None:
     assert "c1/004: fail" in run_py("show", "merged", "c1/004").stdout
 
 
+def test_a_report_of_a_shard_has_the_trials_of_the_shard(run_py, cases, tmp_path) -> None:
+    shards(run_py, cases, 2)
+    done = run_py("report", "s1", "--junit", "s1.xml", "-o", "s1.html")
+    assert done.returncode == 0, done.stderr
+    planned = json.loads((tmp_path / "s1" / "plan.json").read_text())["planned"]
+    assert 0 < planned < 12
+    assert f'tests="{planned}"' in (tmp_path / "s1.xml").read_text().split("\n")[1]
+    assert (tmp_path / "s1.html").read_text().count('class="unrun"') == 0
+
+
 def test_merge_refuses_gaps_overlaps_other_plans_and_damage(run_py, cases, tmp_path) -> None:
     parts = shards(run_py, cases, 3)
     assert run_py("check", *cases, "--trials", 3, "-o", "other").returncode == 1

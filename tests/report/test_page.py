@@ -15,6 +15,8 @@ import pytest
 
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.problems import EvidenceFault
+from agent_eval.report import overview
+from agent_eval.report import page as page_module
 from agent_eval.report.markup import script_json, tag, text
 from agent_eval.report.page import report_page
 from tests.report.synthetic import Directory, judgment, large, mixed, outcome
@@ -166,6 +168,35 @@ def test_thousands_of_cases_stay_bounded(tmp_path: Path) -> None:
     data = page_of(large(tmp_path / "e", 800, 1, 50).path)
     assert len(data) < 5_000_000
     assert b"650 more are in the matrix" in data
+
+
+def matrix_of(data: bytes) -> tuple[list[str], list[str], str]:
+    """Cases, linked trials and the words below of the matrix."""
+    text = data.decode()
+    start = text.index('<section id="matrix"')
+    found = text[start : text.index("</section>", start)]
+    return re.findall(r'<th scope="row">([^<]+)</th>', found), re.findall(r'href="#trial=([^"]+)"', found), found[found.rindex("<p") :]
+
+
+def test_a_matrix_beyond_what_a_browser_lays_out_shows_the_worst_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = large(tmp_path / "e", 12, 4, 50)
+    whole = matrix_of(page_of(made.path))
+    assert whole[0] == made.cases and len(whole[1]) == 48 and "summary.json" not in whole[2]
+    monkeypatch.setattr(overview, "MAX_MATRIX_CELLS", 23)
+    shown, linked, note = matrix_of(page_of(made.path))
+    shares = {case: sum(r["judgment"]["verdict"] == "pass" for r in made.records if r["case_id"] == case) for case in made.cases}
+    assert shown == [case for case in made.cases if case in shown] and len(shown) == 5
+    assert max(shares[case] for case in shown) <= min(shares[case] for case in made.cases if case not in shown)
+    assert len(linked) == 20 and "7 more cases with a passed share no smaller; all are in summary.json" in note
+
+
+def test_a_trial_without_details_in_the_page_has_no_link_in_the_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = large(tmp_path / "e", 6, 5, 50)
+    monkeypatch.setattr(page_module, "MAX_LISTED_TRIALS", 9)
+    data = page_of(made.path)
+    names = [trial["name"] for trial in trial_data(data)]
+    assert len(names) == 9
+    assert sorted(matrix_of(data)[1]) == sorted(names)
 
 
 def test_a_record_of_another_shape_is_named_and_not_a_traceback(tmp_path: Path) -> None:

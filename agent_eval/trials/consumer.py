@@ -61,7 +61,7 @@ class TrialResult:
     """What a trial leaves for its record.
 
     ``outcome`` is that of the subject's process, ``None`` for a trial that runs none. ``identity`` is
-    ``{before, after, reused}``. ``record`` holds the consumer's own keys of ``trial.json``, plain JSON.
+    ``{before, after, reused, reused_after}``: two looks at the same files, and the paths whose digest was taken earlier in the run. ``record`` holds the consumer's own keys of ``trial.json``, plain JSON.
     """
 
     outcome: Outcome | None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_eval.records.digests import sha256_file
 
@@ -110,6 +111,19 @@ def changes(before: list[dict], after: list[dict]) -> tuple[str, ...]:
         # By name: a judgment holds no absolute path; trial.json has it.
         lines.append(f"{os.path.basename(entry['path'])} ({entry['role']}: {', '.join(keys)})")
     return tuple(lines)
+
+
+def departures(planned: Iterable[Mapping[str, Any]], found: list[dict]) -> tuple[str, ...]:
+    """Which files of a plan (role, name and digest) were not there as planned when a trial began, a line for each. Pure.
+
+    What changed between two trials is the same in both looks of the second one: only the plan gives it away.
+    """
+    there = {(entry["role"], os.path.basename(entry["path"]), entry.get("sha256")) for entry in found}
+    return tuple(
+        f"{entry['name']} ({entry['role']}: not the one of the plan)"
+        for entry in planned
+        if entry["sha256"] is not None and (entry["role"], entry["name"], entry["sha256"]) not in there
+    )
 
 
 def resolve_program(name: str, search_path: str, cwd: str) -> str | None:

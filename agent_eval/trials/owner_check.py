@@ -26,7 +26,7 @@ from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 from agent_eval.supervise.command import Command
 from agent_eval.supervise.environment import build_environment
 from agent_eval.trials.consumer import TrialContext, TrialResult
-from agent_eval.trials.identity import IdentityFile, IdentityTracker, changes, command_files
+from agent_eval.trials.identity import IdentityFile, IdentityTracker, changes, command_files, departures
 
 
 def read_case_file(path: str, allowed_shapes: tuple[str, ...] = ()) -> tuple[PlannedCase | None, CheckCase | None, list[Problem]]:
@@ -135,7 +135,7 @@ class OwnerChecks:
         )
         outcome = yield command
         adopt_streams(trial, outcome)
-        after, _ = trial.identity.look(files)
+        after, reused_after = trial.identity.look(files)
         record: dict[str, object] = {}
         if case.cleanup:
             argv = tuple(expand(argument, scratch=scratch) for argument in case.cleanup)
@@ -144,7 +144,7 @@ class OwnerChecks:
                 max_output_bytes=self._limits.max_output_bytes, grace_s=self._limits.grace_s,
             )
             record["cleanup"] = {"argv": list(argv), "outcome": cleaned.to_json()}
-        return TrialResult(outcome, {"before": before, "after": after, "reused": reused}, record)
+        return TrialResult(outcome, {"before": before, "after": after, "reused": reused, "reused_after": reused_after}, record)
 
 
 def adopt_streams(trial: TrialContext, outcome: Outcome) -> None:
@@ -161,25 +161,29 @@ def adopt_streams(trial: TrialContext, outcome: Outcome) -> None:
 def judge(evidence: TrialEvidence) -> Judgment:
     """The judgment of a check from its retained evidence. Raises ``EvidenceFault`` when the case cannot be read."""
     try:
-        required, leaks_fail = _judging_fields(evidence.case_bytes)
+        required, leaks_fail, fixed = _judging_fields(evidence.case_bytes)
     except strict_json.JsonError as error:
         raise EvidenceFault.one(layout.case_file(evidence.case_id), str(error)) from None
     outcome = evidence.outcome
     if outcome is None:
         raise EvidenceFault.one(f"{evidence.case_id}/{evidence.number:03d}", "is no trial of a checker: it has no outcome")
     identity = evidence.record["identity"]
+    planned: Any = (evidence.plan.get("subject") or {}).get(evidence.case_id, ()) if fixed else ()
     return judge_check(
         outcome,
         evidence.read(layout.OWNER_REPORT),
-        changes(identity["before"], identity["after"]),
+        departures(planned, identity["before"]) or changes(identity["before"], identity["after"]),
         required_checks=required,
         leaks_fail=leaks_fail,
     )
 
 
 @lru_cache(maxsize=16)  # trials of one case come one after another
-def _judging_fields(case_bytes: bytes) -> tuple[tuple[str, ...], bool]:
-    """What of a case decides a judgment; the paths in it need not exist any more."""
-    case = strict_json.parse_object(case_bytes)
-    required: Any = case.get("required_checks", ())
-    return tuple(required), case.get("leaks") == "fail"
+def _judging_fields(case_bytes: bytes) -> tuple[tuple[str, ...], bool, bool]:
+    """What of a case decides a judgment: the required checks, whether leaks fail, and whether its files lie at fixed places.
+
+    The paths in it need not exist any more.
+    """
+    case: dict[str, Any] = strict_json.parse_object(case_bytes)
+    fixed = not any("{scratch}" in argument for argument in case.get("command", ()))
+    return tuple(case.get("required_checks", ())), case.get("leaks") == "fail", fixed

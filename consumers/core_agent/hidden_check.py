@@ -40,7 +40,7 @@ class EvidenceFolder(Protocol):
     def write(self, name: str, data: bytes) -> str:
         """Write one new file; returns its digest."""
 
-    def adopt(self, name: str, sha256: str) -> None:
+    def adopt(self, name: str, sha256: str, content: bytes | None = None) -> None:
         """Count a file that the supervisor wrote."""
 
 

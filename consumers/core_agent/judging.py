@@ -172,7 +172,8 @@ class _Trial:
         before, after = (
             [{**entry, "path": os.path.basename(entry["path"])} for entry in self._record["identity"][look]] for look in ("before", "after")
         )
-        changed = identity.changes(before, after)
+        planned = (self._evidence.plan.get("subject") or {}).get("files", ())
+        changed = identity.departures(planned, before) or identity.changes(before, after)
         return [Failure("identity-changed", "; ".join(changed), ("trial.json#/identity",))] if changed else []
 
     def _expectation(self, item: Mapping[str, object], sections: Mapping[str, object]) -> tuple[CheckResult, Failure | None]:

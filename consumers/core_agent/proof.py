@@ -131,7 +131,7 @@ class _Folder:
         name = f"files/{digest}"
         return digest if name in self.files else self.write(name, data)
 
-    def adopt(self, name: str, sha256: str) -> None:
+    def adopt(self, name: str, sha256: str, content: bytes | None = None) -> None:
         self.files[name] = sha256
 
     def read(self, name: str) -> bytes | None:

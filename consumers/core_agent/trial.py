@@ -123,7 +123,7 @@ def _conduct(
     # Everything is looked at before anything else of the subject's runs again.
     seen = None if witness is None else witness.seen()
     _adopt_streams(trial, material, outcome)
-    look_again, _ = trial.identity.look(material.identity_files)
+    look_again, reused_again = trial.identity.look(material.identity_files)
     after_sha256 = _keep_after_state(trial, root, before, realised)
     extra = material.transport.finish(task, outcome, trial.folder)
     if before_it:
@@ -139,7 +139,7 @@ def _conduct(
     if not interrupted and material.transport.wants_control(extra):
         yield from _control_trial(material, task, extra)
     record = {"revealed": revealed(drawing, realised), "witness": seen, "hidden_check": hidden_record, **extra}
-    return TrialResult(outcome, {"before": looked, "after": look_again, "reused": reused}, record)
+    return TrialResult(outcome, {"before": looked, "after": look_again, "reused": reused, "reused_after": reused_again}, record)
 
 
 def revealed(drawing: Trial, realised: Realised) -> dict[str, object]:

@@ -127,6 +127,45 @@ def test_every_way_to_change_an_identity(run_py, write_case, tmp_path, change: s
     assert [f["reason"] for f in only_trial(summary)["judgment"]["failures"]] == ["identity-changed"]
 
 
+def test_what_was_swapped_between_two_trials_is_not_the_one_of_the_plan(run_py, write_case, tmp_path) -> None:
+    checker = tmp_path / "checker.sh"
+    checker.write_text('#!/bin/sh\necho \'{"passed": false}\' > "$1"\n')
+    checker.chmod(0o755)
+    # Same size and same mtime: after each trial the checker is another one.
+    swap = 'm=$(stat -c %y "$1"); sed -i "s/false/true /" "$1"; touch -d "$m" "$1"'
+    case = write_case(command=[str(checker), "{report}"], cleanup=["sh", "-c", swap, "x", str(checker)])
+    done = run_py("check", "--case", case, "--trials", 3, "--json")
+    summary = summary_of(done)
+    assert (done.returncode, summary["passed"], summary["failed"]) == (1, 0, 3)
+    reasons = [[f["reason"] for f in only_trial(summary, number=n)["judgment"]["failures"]] for n in (1, 2, 3)]
+    assert reasons == [["owner-failed"], ["identity-changed"], ["identity-changed"]]
+    assert only_trial(summary, number=2)["judgment"]["failures"][0]["detail"] == "checker.sh (program: not the one of the plan)"
+    again = run_py("regrade", summary["path"], "-o", tmp_path / "again", "-q")
+    assert json.loads((tmp_path / "again" / "changes.json").read_bytes())["same"] == 3, again.stderr
+
+
+def test_a_checker_that_changes_itself_fails_every_trial(run_py, write_case, tmp_path) -> None:
+    checker = tmp_path / "checker.sh"
+    checker.write_text('#!/bin/sh\necho \'{"passed": true}\' > "$1"\necho "# more" >> "$0"\n')
+    checker.chmod(0o755)
+    case = write_case(command=[str(checker), "{report}"])
+    summary = summary_of(run_py("check", "--case", case, "--trials", 3, "--json"))
+    assert summary["cases"]["case"]["reasons"] == {"identity-changed": 3}
+
+
+def test_the_record_says_which_digests_were_reused(run_py, write_case, tmp_path) -> None:
+    watched = tmp_path / "watched"
+    watched.write_text("as ever")
+    os.utime(watched, (1, 1))
+    time.sleep(0.05)  # a digest within a tick of the file's ctime is taken again
+    case = write_case(command=command("pass"), identity_files=[str(watched)])
+    summary = summary_of(run_py("check", "--case", case, "--trials", 2, "--json"))
+    first, second = (only_trial(summary, number=n)["identity"] for n in (1, 2))
+    assert str(watched) not in first["reused"]
+    assert str(watched) in first["reused_after"]
+    assert str(watched) in second["reused"]
+
+
 def test_a_symlink_identity_keeps_its_target(run_py, write_case, tmp_path) -> None:
     (tmp_path / "one").write_text("same")
     (tmp_path / "two").write_text("same")

@@ -168,6 +168,15 @@ def test_an_agent_that_replaces_itself_is_told(run_agent: Callable[..., Evidence
     assert str(program.parent) not in json.dumps(run.judgments())
 
 
+def test_an_agent_that_was_replaced_before_a_trial_is_not_the_one_of_the_plan(run_agent: Callable[..., Evidence], write_program: Callable) -> None:
+    program = write_program("open(sys.argv[0], 'a').write('# more\\n')\nemit('start'); emit('final', status='completed', answer='')")
+    run = run_agent(program, "--case", "write", "--trials", "2")
+    details = [f["detail"] for j in run.judgments().values() for f in j["failures"] if f["reason"] == "identity-changed"]
+    assert len(details) == 2
+    assert details[0].endswith("sha256, size_bytes)")
+    assert details[1].endswith("not the one of the plan)")
+
+
 def test_sha256sum_agrees(run_agent: Callable[..., Evidence]) -> None:
     run = run_agent(REFERENCE, "--case", "repair")
     done = subprocess.run(["sha256sum", "--quiet", "-c", "manifest-sha256.txt"], cwd=run.path, capture_output=True, text=True)

@@ -18,8 +18,9 @@ from agent_eval.measure.comparison_record import comparison_record, side
 from agent_eval.measure.comparison_terms import Term, differences, incomparable
 from agent_eval.measure.outcomes import case_counts
 from agent_eval.records import strict_json
-from agent_eval.records.plan import Limits, PlannedRun
+from agent_eval.records.plan import Limits, PlannedRun, planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.statistics_text import comparison_closing, comparison_lines, verdict_line
 
 COMPARISON = "comparison.json"
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         collapse=Collapse(args.collapse),
         critical=_critical(args, incumbent, candidate),
     )
-    record = comparison_record(found, side(incumbent.plan, incumbent.seal), side(candidate.plan, candidate.seal), different)
+    record = comparison_record(found, _side(incumbent), _side(candidate), different)
     record["verdict_line"] = verdict_line(record)
     path, seal = _keep(args, record, incumbent, candidate)
     if args.json:
@@ -98,7 +99,13 @@ def _open(path: str, unsealed_ok: bool) -> EvidenceReader:
     reader = EvidenceReader.open(resolve(path), unsealed_ok=unsealed_ok)
     if not reader.plan["cases"]:
         raise InvalidInput.one(path, f"holds a {reader.plan.get('kind', 'run')}, not trials", "name the run that it came from")
+    if not any(planned_numbers(reader.plan, case["id"]) for case in reader.plan["cases"]):
+        raise InvalidInput.one(path, "is a part that plans no trial", "name another part, or the whole")
     return reader
+
+
+def _side(reader: EvidenceReader) -> dict[str, object]:
+    return {**side(reader.plan, reader.seal), "part": part_text(reader.plan) or None}
 
 
 def _refuse(args: argparse.Namespace, incumbent: EvidenceReader, candidate: EvidenceReader, different: list) -> None:

@@ -10,6 +10,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import EvidenceFault, InvalidInput
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.visible_text import escape
 
 
@@ -34,12 +35,14 @@ def _print_runs() -> None:
     found = runs()
     for path in found:
         try:
-            counts = status(EvidenceReader.open(path, unsealed_ok=True, check=False))
+            reader = EvidenceReader.open(path, unsealed_ok=True, check=False)
+            counts = status(reader)
         except (EvidenceFault, InvalidInput) as error:
             print(f"{path}  unreadable: {escape(str(error.problems[0]))}")
             continue
         sealed = "sealed" if counts["sealed"] else "unsealed"
-        print(f"{path}  {counts['consumer']}  {counts['kind']}  {counts['passed']}/{counts['planned']} passed  {sealed}")
+        line = f"{path}  {counts['consumer']}  {counts['kind']}  {counts['passed']}/{counts['planned']} passed  {sealed}"
+        print(f"{line}  {part_text(reader.plan)}".rstrip())
     if not found:
         print(f"no run under {DEFAULT_ROOT} of this folder")
 

@@ -7,11 +7,12 @@ import sys
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_output_options
-from agent_eval.cli.run_display import Display, finish
+from agent_eval.cli.run_display import Display, finish, planned_of
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import source_record
 from agent_eval.measure.summary import Tally
+from agent_eval.records.plan import part_facts
 from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.recheck import Recheck
 from agent_eval.trials.recording import FinishedTrial
@@ -45,16 +46,17 @@ def run(args: argparse.Namespace) -> int:
     name = reader.plan["consumer"]
     recheck = Recheck(consumers.load(name), reader)
     planned = recheck.plan(args)
+    facts = {"kind": "recheck", "source": source_record(reader), "source_sealed": reader.sealed, **part_facts(reader.plan)}
     options = RunOptions(
         argv=tuple(sys.argv[1:]),
         output=args.output,
         consumer_folder=consumers.folder_of(name),
         wanted=recheck.has,
-        plan_facts={"kind": "recheck", "source": source_record(reader), "source_sealed": reader.sealed},
+        plan_facts=facts,
         before_seal=recheck.write_changes,
     )
     prepare_process()
-    display = _NotingDisplay(args, planned.planned, recheck)
+    display = _NotingDisplay(args, planned_of(planned, facts), recheck)
     result = run_trials(recheck, planned, options, display, Tally)
     display.close()
     return finish(result, args)

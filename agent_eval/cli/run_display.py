@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent_eval.measure.summary import Tally, verdict_word
@@ -28,11 +28,16 @@ def run_and_print(consumer: Consumer, planned: PlannedRun, options: RunOptions, 
     """Run the trials, show progress, print the result; returns the exit code."""
     for note in planned.notes:
         print(escape(note), file=sys.stderr)
-    chosen: Any = (options.plan_facts or {}).get("chosen")
-    display = Display(args, planned.planned if chosen is None else sum(len(numbers) for numbers in chosen.values()))
+    display = Display(args, planned_of(planned, options.plan_facts or {}))
     result = run_trials(consumer, planned, options, display, Tally)
     display.close()
     return finish(result, args, display.failed)
+
+
+def planned_of(planned: PlannedRun, plan_facts: Mapping[str, Any]) -> int:
+    """How many trials a run with these further keys of its plan sets out to do."""
+    chosen = plan_facts.get("chosen")
+    return planned.planned if chosen is None else sum(len(numbers) for numbers in chosen.values())
 
 
 class Display:

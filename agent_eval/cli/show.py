@@ -10,6 +10,7 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import trial_line
 from agent_eval.report.trial_text import trial_text
 from agent_eval.report.visible_text import escape, seconds
@@ -32,6 +33,9 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.PASSED
     counts = status(reader)
     print(f"{reader.plan['consumer']} ({counts['kind']}), {'sealed' if counts['sealed'] else 'unsealed'}: {escape(path)}")
+    part = part_text(reader.plan)
+    if part:
+        print(part)
     for trial in reader.trials():
         line = trial_line(trial)
         print(f"  {line.name}  {escape(line.verdict)}  {seconds(line.wall_s)}  {escape(', '.join(line.reasons))}")
@@ -47,5 +51,6 @@ def _show_trial(reader: EvidenceReader, name: str) -> None:
         raise InvalidInput.one(name, "no such trial", f"name it CASE/NNN; cases are {', '.join(known[:20])}")
     trial = reader.trial(match.group(1), int(match.group(2)))
     if trial is None:
-        raise InvalidInput.one(name, "has no record", f"trials are numbered 1 to {reader.plan['trials']}; run.py show DIR lists those there are")
+        here = part_text(reader.plan) or f"trials are numbered 1 to {reader.plan['trials']}"
+        raise InvalidInput.one(name, "has no record", f"{here}; run.py show DIR lists those there are")
     print(trial_text(trial, reader.case_bytes(trial.case_id)))

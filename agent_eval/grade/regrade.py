@@ -20,7 +20,7 @@ from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
 from agent_eval.records.outcome import Outcome
-from agent_eval.records.plan import Limits, PlannedCase, PlannedRun
+from agent_eval.records.plan import Limits, PlannedCase, PlannedRun, part_facts
 from agent_eval.records.problems import EvidenceFault
 
 NOT_ASSESSABLE = "not-assessable"
@@ -108,9 +108,7 @@ def regrade(
     """
     evaluator = evaluator_record(consumer_folder)
     planned = planned_from(reader)
-    facts = {"kind": "regrade", "criteria": criteria, "source": source_record(reader), "source_sealed": reader.sealed}
-    if "chosen" in reader.plan:
-        facts["chosen"] = reader.plan["chosen"]
+    facts = {"kind": "regrade", "criteria": criteria, "source": source_record(reader), "source_sealed": reader.sealed, **part_facts(reader.plan)}
     plan = make_plan(consumer_name, planned, argv, evaluator, **facts)
     counter = counter_for(plan)
     grader = grader_record(consumer_name, evaluator)

@@ -6,7 +6,7 @@ Does not own: the arithmetic (`comparison`), nor the wording (`agent_eval.report
 
 Keys: `verdict` (improved, regressed, inconclusive), `exit_code`, `rule` {collapse, alpha, look, alpha_spent,
 confidence}, `incumbent` and `candidate` {run_id, plan_sha256, seal (null when unsealed), subject, model (null where
-the plan says nothing), trials (counts), cases_passed, reliability {k, pass_at_k, pass_hat_k} or null}, `different`
+the plan says nothing), part (in words, of which part of its plan; null for a whole one), trials (counts), cases_passed, reliability {k, pass_at_k, pass_hat_k} or null}, `different`
 [{term, detail}] that was allowed, `pairs` {cases, matched, only_in_incumbent, only_in_candidate, not_wholly_judged},
 `table` {wins, regressions, both_pass, both_fail}, `verdict_line` (the verdict in words), `p_improved`, `p_regressed`
 (one-sided, exact), `difference` {value, lower, upper, method, confidence} in rates of passed cases,

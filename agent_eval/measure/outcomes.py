@@ -9,6 +9,7 @@ from __future__ import annotations
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.measure.comparison import CaseCounts
 from agent_eval.measure.domain import OutOfDomain
+from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault
 
 _COLUMN = {"pass": "passed", "fail": "failed", "void": "void"}
@@ -17,23 +18,26 @@ _COLUMN = {"pass": "passed", "fail": "failed", "void": "void"}
 def case_counts(reader: EvidenceReader) -> dict[str, CaseCounts]:
     """Counts of every planned case, in the order of the plan; they add up to the planned trials of the case.
 
+    A case of which a shard or a rerun plans no trial is not in it.
+
     A sealed directory's summary is what its manifest vouches for, and is enough. Of an unsealed one the finished
     trials count and the rest is unrun. Raises EvidenceFault when the records do not add up.
     """
-    plan = reader.plan
+    planned = {case["id"]: len(planned_numbers(reader.plan, case["id"])) for case in reader.plan["cases"]}
+    planned = {case_id: trials for case_id, trials in planned.items() if trials}
     if reader.sealed:
         found = (reader.summary or {}).get("cases")
         if not isinstance(found, dict):
             raise EvidenceFault.one("summary.json", "has no counts per case")
-        return {case["id"]: _summed(case["id"], found.get(case["id"]), plan["trials"]) for case in plan["cases"]}
-    counted: dict[str, dict[str, int]] = {case["id"]: {} for case in plan["cases"]}
+        return {case_id: _summed(case_id, found.get(case_id), trials) for case_id, trials in planned.items()}
+    counted: dict[str, dict[str, int]] = {case_id: {} for case_id in planned}
     for trial in reader.trials():
         judgment = trial.record.get("judgment") or {}
         column = "interrupted" if judgment.get("cause") == "interrupted" else _COLUMN.get(str(judgment.get("verdict")))
         if column is None:
             raise EvidenceFault.one(f"trials/{trial.name}/trial.json", "has no verdict")
         counted[trial.case_id][column] = counted[trial.case_id].get(column, 0) + 1
-    return {case_id: CaseCounts(**columns, unrun=plan["trials"] - sum(columns.values())) for case_id, columns in counted.items()}
+    return {case_id: CaseCounts(**columns, unrun=planned[case_id] - sum(columns.values())) for case_id, columns in counted.items()}
 
 
 def _summed(case_id: str, found: object, trials: int) -> CaseCounts:

@@ -144,6 +144,11 @@ def planned_numbers(plan: dict, case_id: str) -> range | list[int]:
     return range(1, plan["trials"] + 1) if chosen is None else chosen.get(case_id, [])
 
 
+def part_facts(plan: dict) -> dict[str, object]:
+    """The keys of a plan that make a directory a part of it; for a second look at that directory, which is of the same part."""
+    return {key: plan[key] for key in ("chosen", "shard") if key in plan}
+
+
 def limits_from(args: argparse.Namespace, default_timeout_s: float, max_timeout_s: float) -> tuple[Limits, int, list[Problem]]:
     """Limits and number of trials from a command line's ``timeout``, ``max_output_bytes``, ``grace`` and ``trials``.
 

@@ -5,7 +5,8 @@ Owns the mapping of a run to it, after the published specifications (in-toto/att
 module makes no signature.
 
 What the predicate has no word for is mapped so that it can never help: ``result`` is ``PASSED`` or ``WARNED`` only
-when every planned trial passed (``WARNED``, and the trial in ``warnedTests``, when one left processes behind).
+when every planned trial passed (``WARNED``, and the trial in ``warnedTests``, when one left processes behind). A shard or a rerun
+planned only part of a plan: the annotations of ``plan.json`` say so under ``part``.
 Void, interrupted and unrun trials are in none of its three lists; they are named beside the counts, as annotations of
 the manifest's descriptor in ``configuration``.
 """
@@ -20,6 +21,7 @@ from agent_eval.evidence import layout
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.problems import EvidenceFault, InvalidInput
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import COUNTS, RunRecords, mapping, read_run, sequence
 
 if TYPE_CHECKING:
@@ -108,6 +110,8 @@ def _configuration(reader: EvidenceReader, run: RunRecords, by_verdict: Mapping[
     counts: dict[str, object] = {name: run.summary[name] for name in COUNTS}
     named = {f"{name}_tests": by_verdict[name] for name in ("void", "interrupted", "unrun")}
     made = {name: run.plan.get(name) for name in ("run_id", "consumer", "kind", "plan_sha256", "created_at", "evaluator")}
+    part = part_text(run.plan)
+    made |= {"part": part} if part else {}
     entries: list[dict[str, object]] = [
         {"name": layout.MANIFEST, "digest": {"sha256": reader.seal}, "annotations": {"seal": reader.seal, **counts, **named}},
         {"name": layout.PLAN, "digest": {"sha256": sha256_bytes(plan)}, "annotations": made},

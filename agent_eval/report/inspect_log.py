@@ -17,6 +17,7 @@ from agent_eval.evidence import layout
 from agent_eval.records import strict_json
 from agent_eval.report.activity import EVENTS, read_events
 from agent_eval.report.excerpts import is_text
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import COUNTS, RunRecords, TrialLine, mapping, number, read_run, retained
 from agent_eval.report.visible_text import escape
 
@@ -76,8 +77,8 @@ def _model(run: RunRecords) -> str:
 
 
 def _spec(run: RunRecords, model: str, created: str) -> dict[str, object]:
-    plan = run.plan
-    cases = [case["id"] for case in plan["cases"]]
+    plan, part = run.plan, part_text(run.plan)
+    cases = list(dict.fromkeys(line.case_id for line in run.lines))
     return {
         "eval_id": str(plan.get("run_id")),
         "run_id": str(plan.get("run_id")),
@@ -95,6 +96,7 @@ def _spec(run: RunRecords, model: str, created: str) -> dict[str, object]:
                 "evidence": escape(run.path),
                 "seal": run.seal,
                 "plan_sha256": plan.get("plan_sha256"),
+                **({"part": part} if part else {}),
                 "argv": plan.get("argv"),
                 "limits": plan.get("limits"),
                 "subject": plan.get("subject"),

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from agent_eval.evidence import layout
 from agent_eval.report.excerpts import excerpt
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.visible_text import count, escape
 
@@ -77,9 +78,10 @@ def _suite(
     }
     suite = ElementTree.Element("testsuite", attributes)
     properties = ElementTree.SubElement(suite, "properties")
-    facts = (("scope", run.scope_of(case_id)), ("evidence", run.path), ("seal", run.seal or "unsealed"))
+    facts = (("scope", run.scope_of(case_id)), ("evidence", run.path), ("seal", run.seal or "unsealed"), ("part", part_text(run.plan)))
     for name, value in facts:
-        ElementTree.SubElement(properties, "property", name=name, value=escape(value))
+        if value or name == "scope":
+            ElementTree.SubElement(properties, "property", name=name, value=escape(value))
     for line in lines:
         suite.append(_testcase(reader, consumer, line, budget))
     return suite

@@ -19,6 +19,7 @@ from agent_eval.report.changes_page import changes_section
 from agent_eval.report.comparison_page import comparison_sections
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, trial_link, verdict_badge
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.trial_page import MIN_TRIAL_BYTES, trial_json
 from agent_eval.report.visible_text import seconds
@@ -34,6 +35,7 @@ DATA_BUDGET_BYTES = 6_000_000
 MAX_TRIAL_BYTES = 120_000
 MAX_LISTED_TRIALS = 5_000
 _FAIL_WEIGHT = 3
+_COMPARE = "compare"
 _SECTIONS = (
     ("changes", "Before and after"),
     ("results", "Cases"),
@@ -104,13 +106,14 @@ def _top(run: RunRecords, main: Markup) -> Markup:
         tag("a", "Skip to the trials", href="#trials", class_="skip") if run.lines else None,
         tag("p", str(run.plan.get("consumer")), " · ", run.kind, " · ", str(run.plan.get("created_at")), class_="note"),
         tag("h1", _headline(run)),
+        tag("p", part, class_="note") if (part := part_text(run.plan)) else None,
         tag("p", "Verdict: ", tag("b", verdict, class_=_verdict_style(run)), _sealed(run), class_="verdict"),
         tag("nav", *(tag("a", label, href=f"#{target}") for target, label in links), aria_label="Sections"),
     )
 
 
 def _headline(run: RunRecords) -> str:
-    if not run.lines:
+    if run.kind == _COMPARE:
         return f"{run.kind}: {run.summary.get('verdict')}"
     return f"{run.summary['passed']} of {run.summary['planned']} planned trials passed"
 
@@ -128,7 +131,7 @@ def _sealed(run: RunRecords) -> Markup:
 
 
 def _main(reader: EvidenceReader, run: RunRecords, listed: list[TrialLine]) -> Markup:
-    if not run.lines:
+    if run.kind == _COMPARE:
         scope = section("not-scored", "Not scored", overview.not_scored(run))
         return tag("main", comparison_sections(reader), scope, section("identities", "Identities", overview.identities(run)))
     whole = tag(

@@ -81,9 +81,10 @@ class RunRecords:
 
     @property
     def cases(self) -> list[tuple[str, Mapping]]:
-        """Each planned case with its counts in the summary, in the order of the plan."""
+        """Each case that has planned trials here with its counts in the summary, in the order of the plan."""
         counted = mapping(self.summary.get("cases"))
-        return [(case["id"], mapping(counted.get(case["id"]))) for case in self.plan["cases"]]
+        here = dict.fromkeys(line.case_id for line in self.lines)
+        return [(case_id, mapping(counted.get(case_id))) for case_id in here]
 
     def scope_of(self, case_id: str) -> str:
         """The scope of a case in the owner's words; empty when none was given."""

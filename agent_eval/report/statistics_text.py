@@ -74,6 +74,7 @@ def comparison_lines(record: Mapping) -> list[str]:
     look = "" if rule["look"] is None else f" at look {rule['look']}: {p_text(rule['alpha_spent'])} to spend"
     lines = [
         f"incumbent {escape(str(record['incumbent']['run_id']))}, candidate {escape(str(record['candidate']['run_id']))}",
+        *(f"{name}: {escape(str(record[name]['part']))}" for name in ("incumbent", "candidate") if record[name].get("part")),
         *_model_lines(record),
         f"a case passes by {rule['collapse']}; alpha {rule['alpha']:g}{look}",
     ]

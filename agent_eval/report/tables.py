@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent_eval.records.exit_codes import MEANING
+from agent_eval.report.parts_text import part_text
 from agent_eval.report.statistics_text import share
 from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
@@ -53,13 +54,14 @@ def screen_width() -> int:
 
 
 def summary_table(plan: Mapping, summary: Mapping, trials: Iterable[TrialRow], *, width: int | None = None) -> str:
-    """The final table: counts first, then a row per case, then limits, leaks and what is not scored.
+    """The final table: counts first, then which part of a plan they are of, then a row per case, then limits, leaks and what is not scored.
 
     At most :data:`MAX_ROWS` cases are listed, those with the least passed share first, and the
     number of those left out is said. ``width`` is in columns (default: of the screen); only the reasons are cut to it.
     """
     width = screen_width() if width is None else width
-    lines = [headline(summary), ""]
+    part = part_text(plan)
+    lines = [headline(summary), *([part] if part else []), ""]
     lines += _case_rows(summary, _seconds_by_case(trials), width)
     lines += ["", *_basis_lines(summary), *_reliability_lines(summary), *_footing(plan, summary, width)]
     return "\n".join(lines)
@@ -86,7 +88,10 @@ def _seconds_by_case(trials: Iterable[TrialRow]) -> dict[str, float]:
 
 
 def _case_rows(summary: Mapping, spent: Mapping[str, float], width: int) -> list[str]:
-    cases = list(summary["cases"].items())
+    # A shard or a rerun of many cases has no trial of most of them.
+    cases = [(case_id, counted) for case_id, counted in summary["cases"].items() if counted["planned"]]
+    if not cases:
+        return ["no trial was planned"]
     hidden = len(cases) - MAX_ROWS
     if hidden > 0:
         # A stable sort keeps the plan's order among equals.

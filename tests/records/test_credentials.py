@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 
 import pytest
 
@@ -58,3 +59,12 @@ def test_not_seen(text: str) -> None:
 def test_bytes_that_are_no_text() -> None:
     data = b"\xff\x00\xfe" + SHAPED["github-token"].encode() + b"\xff"
     assert [(s.pattern, s.offset) for s in find(data)] == [("github-token", 3)]
+
+
+def test_trying_around_literals_finds_what_searching_everything_finds() -> None:
+    random_ = random.Random(9)
+    pieces = [*SHAPED.values(), "sk-", "task-", "://", "a://b:", "@", "eyJ", "xox", "xoxb-", "AKIA", "ghp_", " ", "\n", ".", "a" * 30, "A1" * 20, "'", "authorization:", "BEARER ", "-----BEGIN "]
+    for _ in range(300):
+        raw = "".join(random_.choice(pieces)[random_.randrange(3) :] for _ in range(40)).encode()
+        expected = sorted((match.start(), pattern.name) for pattern in PATTERNS for match in pattern.expression.finditer(raw))
+        assert [(sighting.offset, sighting.pattern) for sighting in find(raw)] == expected

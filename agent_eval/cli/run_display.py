@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,11 +47,15 @@ class Display:
     def __init__(self, args: argparse.Namespace, planned: int) -> None:
         self._progress = Progress(sys.stderr, planned, args.color, args.quiet)
         self.failed: list[tuple[str, Judgment]] = []
+        """The first of the plan's trials that did not pass: those that are printed at the end."""
+        self._places: list[tuple[int, int]] = []
+        self._position: dict[str, int] = {}
         live = not args.quiet and sys.stderr.isatty()
         self.tick: Callable[[], None] | None = self._progress.tick if live else None
 
     def begun(self, path: str, plan: dict) -> None:
         """The plan is on disk."""
+        self._position = {case["id"]: position for position, case in enumerate(plan["cases"])}
 
     def started(self, case_id: str, number: int) -> None:
         """A trial starts."""
@@ -59,13 +64,22 @@ class Display:
     def finished(self, trial: FinishedTrial) -> None:
         """A trial is recorded."""
         judgment = trial.judgment
-        if judgment.verdict is not Verdict.PASS and len(self.failed) < _MAX_SHOWN:
-            self.failed.append((f"{trial.case_id}/{trial.number:03d}", judgment))
+        if judgment.verdict is not Verdict.PASS:
+            self._keep_first(trial)
         reasons = judgment.reasons if judgment.cause is None else tuple(dict.fromkeys((judgment.cause, *judgment.reasons)))
         wall_s = None if trial.outcome is None else trial.outcome.wall_s
         if trial.kept_scratch is not None:
             print(f"{trial.case_id}/{trial.number:03d}: kept {trial.kept_scratch}", file=sys.stderr)
         self._progress.finished(trial.case_id, trial.number, judgment.verdict.value, reasons, wall_s)
+
+    def _keep_first(self, trial: FinishedTrial) -> None:
+        """Which ones are shown must not depend on what finished first, and a run may have a hundred thousand."""
+        place = self._position[trial.case_id], trial.number
+        index = bisect(self._places, place)
+        if index < _MAX_SHOWN:
+            self._places.insert(index, place)
+            self.failed.insert(index, (f"{trial.case_id}/{trial.number:03d}", trial.judgment))
+            del self._places[_MAX_SHOWN:], self.failed[_MAX_SHOWN:]
 
     def close(self) -> None:
         """Take the live line away."""

@@ -24,13 +24,24 @@ class _CaseTally:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS[:-1], 0))
     reasons: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    first: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Each reason's first place: number of the trial, and its rank there."""
+
+    def add_reasons(self, number: int, reasons: tuple[str, ...]) -> None:
+        for rank, reason in enumerate(reasons):
+            place = (number, rank)
+            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+            self.first[reason] = min(place, self.first.get(reason, place))
+
+    def reasons_in_order(self) -> dict[str, int]:
+        return {reason: self.reasons[reason] for reason in sorted(self.reasons, key=self.first.__getitem__)}
 
 
 class Tally:
     """Adds up judged trials as they come; memory grows with the number of cases, not of trials.
 
     A trial counts under exactly one of ``passed``, ``failed``, ``void`` and ``interrupted``; what was planned
-    and has no judgment is ``unrun``.
+    and has no judgment is ``unrun``. Whatever is listed is in the order of the plan, in whichever order trials come.
     """
 
     def __init__(self, plan: dict) -> None:
@@ -39,7 +50,7 @@ class Tally:
         self._basis = {basis.value: dict.fromkeys(("passed", "failed", "void"), 0) for basis in Basis}
         self._limits: dict[str, int] = {}
         self._leaks = {"trials": 0, "processes": 0, "unreaped": 0}
-        self._unrecorded: list[str] = []
+        self._unrecorded: list[tuple[str, int]] = []
         self.failed = 0
         self.done = 0
 
@@ -53,10 +64,9 @@ class Tally:
             self.failed += 1
         if column != INTERRUPTED:
             self._basis[judgment.basis.value][column] += 1
-        for reason in judgment.reasons:
-            case.reasons[reason] = case.reasons.get(reason, 0) + 1
+        case.add_reasons(number, judgment.reasons)
         if not recorded:
-            self._unrecorded.append(f"{case_id}/{number:03d}")
+            self._unrecorded.append((case_id, number))
         if outcome is not None:
             case.seconds += outcome.wall_s
             self._add_outcome(outcome)
@@ -88,14 +98,19 @@ class Tally:
             "basis": self._basis,
             "reliability": self._reliability(cases),
             "not_scored": list(not_scored),
-            "limits_reached": self._limits,
+            "limits_reached": dict(sorted(self._limits.items())),
             "leaks": self._leaks,
-            "unrecorded": self._unrecorded,
+            "unrecorded": self._unrecorded_in_order(),
             "interrupted_by_signal": signal,
             "exit_code": int(exit_code),
             "verdict": verdict_word(exit_code),
             **(facts or {}),
         }
+
+    def _unrecorded_in_order(self) -> list[str]:
+        position = {case_id: place for place, case_id in enumerate(self._cases)}
+        found = sorted(self._unrecorded, key=lambda trial: (position[trial[0]], trial[1]))
+        return [f"{case_id}/{number:03d}" for case_id, number in found]
 
     def _case_summary(self, tally: _CaseTally, trials: int) -> dict[str, Any]:
         passed, failed = tally.counts["passed"], tally.counts["failed"]
@@ -105,7 +120,7 @@ class Tally:
             **tally.counts,
             "unrun": trials - sum(tally.counts.values()),
             "judged": judged,
-            "reasons": tally.reasons,
+            "reasons": tally.reasons_in_order(),
             "wall_s": tally.seconds,
             "pass_at_k": {str(k): pass_at_k(judged, passed, k) for k in range(1, judged + 1)},
             "pass_hat_k": {str(k): pass_hat_k(judged, passed, k) for k in range(1, judged + 1)},

@@ -62,9 +62,10 @@ class ReportSpot:
             return ReportRecord(state=ReportState.REFUSED, reason=f"it cannot be looked at: {describe(error)}")
         try:
             facts = os.fstat(fd)
-            refusal = self._refusal(fd, facts)
-            if refusal is not None:
-                return _refused(refusal, facts)
+            if not stat.S_ISREG(facts.st_mode):
+                return _refused(f"it is {_kind(facts)}, not a plain file", facts)
+            if facts.st_nlink != 1:
+                return _refused(f"it has {facts.st_nlink} links: the same file has another name", facts)
             try:
                 readable = _reopen(fd)
             except OSError as error:
@@ -74,12 +75,18 @@ class ReportSpot:
         try:
             if sink_factory is FileSink and facts.st_size <= room_bytes and self._move(readable, facts, target):
                 return _read(readable, facts, room_bytes, None)
+            mounted = self._mounted(readable, facts)
+            if mounted is not None:
+                return _refused(f"{mounted} is mounted over it", facts)
             return _read(readable, facts, room_bytes, lambda: sink_factory(target))
         finally:
             os.close(readable)
 
     def _move(self, fd: int, facts: os.stat_result, target: str) -> bool:
-        """Give the file that is open as ``fd`` the new name ``target``; false when it has to be copied."""
+        """Give the file that is open as ``fd`` the new name ``target``; false when it has to be copied or refused.
+
+        What something is mounted over cannot be moved (EBUSY), nor to another file system (EXDEV).
+        """
         mode = stat.S_IMODE(facts.st_mode)
         if mode & ~_ORDINARY_MODE or not mode & stat.S_IRUSR or facts.st_uid != os.geteuid() or linux.may_be_written(fd):
             return False
@@ -102,16 +109,10 @@ class ReportSpot:
             raise OSError(errno.EINVAL, f"it is {_kind(facts)}")
         return os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder_fd)
 
-    def _refusal(self, fd: int, facts: os.stat_result) -> str | None:
-        if not stat.S_ISREG(facts.st_mode):
-            return f"it is {_kind(facts)}, not a plain file"
-        if facts.st_nlink != 1:
-            return f"it has {facts.st_nlink} links: the same file has another name"
+    def _mounted(self, fd: int, facts: os.stat_result) -> str | None:
         if facts.st_dev != os.fstat(self._folder_fd).st_dev:
-            return "another file system is mounted over it"
-        if linux.mount_id(fd) != linux.mount_id(self._folder_fd):
-            return "another file is mounted over it"
-        return None
+            return "another file system"
+        return "another file" if linux.mount_id(fd) != linux.mount_id(self._folder_fd) else None
 
 
 def _kind(facts: os.stat_result) -> str:

@@ -12,7 +12,6 @@ from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem, raise_if
-from agent_eval.report.records_view import never_finished
 from agent_eval.report.visible_text import escape, size
 
 
@@ -122,7 +121,7 @@ def counted(reader: EvidenceReader) -> dict[str, object]:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EvidenceFault.one(f"trials/{trial.name}/trial.json", f"not a record of this format ({error})") from None
     lost = Judgment(Verdict.VOID, Basis.RECOMPUTED, (Failure("interrupted", "started and never finished"),), cause="interrupted")
-    for case_id, number in never_finished(reader):
+    for case_id, number in sorted(reader.unfinished):
         tally.add(case_id, number, lost, None, recorded=False)
     return tally.summary(facts={"source_sealed": False})
 

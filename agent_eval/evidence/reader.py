@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agent_eval.evidence import layout
 from agent_eval.evidence.manifest import SEAL, read_seal, verify
 from agent_eval.records import strict_json
-from agent_eval.records.digests import read_file, sha256_bytes
+from agent_eval.records.digests import open_file, read_file, sha256_bytes
 from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 
@@ -52,8 +52,8 @@ class RetainedTrial:
 class EvidenceReader:
     """An evidence directory that was checked when it was opened.
 
-    ``sealed`` says whether it has a manifest; ``seal`` is then its digest. ``started`` is, for an unsealed one, case and
-    number of every trial that its journal says was started.
+    ``sealed`` says whether it has a manifest; ``seal`` is then its digest. ``unfinished`` is, for an unsealed one, case and
+    number of every trial that its journal says was started and never finished.
     """
 
     def __init__(self, path: str, plan: dict, seal: str | None) -> None:
@@ -61,8 +61,8 @@ class EvidenceReader:
         self.plan = plan
         self.seal = seal
         self.sealed = seal is not None
-        self.started: frozenset[tuple[str, int]] = frozenset()
-        self._finished: dict[tuple[str, int], str] | None = None
+        self.unfinished: frozenset[tuple[str, int]] = frozenset()
+        self._finished: dict[tuple[str, int], bytes] | None = None
         self._case_digests = {case["id"]: case.get("sha256") for case in reversed(plan["cases"])}
         self._last_case: tuple[str, bytes] | None = None
         if not self.sealed:
@@ -130,7 +130,7 @@ class EvidenceReader:
         if data is None and expected is None:
             return None
         digest = "" if data is None else sha256_bytes(data)
-        if data is None or expected not in (None, digest):
+        if data is None or (expected is not None and digest != expected.hex()):
             raise EvidenceFault.one(name, "changed or missing since the journal named it")
         record = _record(name, data)
         if record.get("case_id") != case_id or record.get("number") != number or not isinstance(record.get("files"), dict):
@@ -139,8 +139,8 @@ class EvidenceReader:
 
     def _read_journal(self) -> None:
         """What the journal of an unsealed directory vouches for. A plan or a record that it names otherwise is a fault."""
-        started: set[tuple[str, int]] = set()
-        finished: dict[tuple[str, int], str] = {}
+        begun: set[tuple[str, int]] = set()
+        finished: dict[tuple[str, int], bytes] = {}
         for event in read_journal(self.path, self.plan):
             if event["event"] == "planned":
                 data = _read_plain(os.path.join(self.path, layout.PLAN)) or b""
@@ -151,10 +151,13 @@ class EvidenceReader:
                 continue
             trial = (event["case_id"], event["number"])
             if event["event"] == "started":
-                started.add(trial)
-            elif finished.setdefault(trial, event["sha256"]) != event["sha256"]:
+                begun.add(trial)
+                continue
+            digest = bytes.fromhex(event["sha256"])
+            if finished.setdefault(trial, digest) != digest:
                 raise EvidenceFault.one(layout.JOURNAL, f"names two records of {trial[0]}/{trial[1]:03d}")
-        self.started, self._finished = frozenset(started), finished
+            begun.discard(trial)
+        self.unfinished, self._finished = frozenset(begun - finished.keys()), finished
 
     def _part_of(self, case_id: str, number: int) -> str:
         """Where in a merged directory the trial that counts is kept; empty in any other directory."""
@@ -164,6 +167,7 @@ class EvidenceReader:
         index = counted[case_id][number - 1] if number <= len(counted.get(case_id, ())) else 0
         return f"{layout.part_folder(index)}/" if index else f"{layout.PARTS}/none/"
 
+
 def read_journal(path: str, plan: dict) -> Iterator[dict]:
     """The journal's whole lines, each about a planned trial or about the run. A last line cut by a crash is passed over.
 
@@ -171,18 +175,21 @@ def read_journal(path: str, plan: dict) -> Iterator[dict]:
     not there although trials are.
     """
     place = os.path.join(path, layout.JOURNAL)
-    data = _read_plain(place)
-    if data is None:
-        if os.path.lexists(place) or _has_entries(os.path.join(path, layout.TRIALS)):
-            raise EvidenceFault.one(layout.JOURNAL, "missing, or not a plain file")
-        data = b""
     planned = {case["id"]: frozenset(planned_numbers(plan, case["id"])) for case in plan["cases"]}
-    whole, _, _ = data.rpartition(b"\n")
-    for index, line in enumerate(whole.split(b"\n") if whole else ()):
-        where = f"{layout.JOURNAL}, line {index + 1}"
-        event = _record(where, line)
-        _check_event(event, where, planned)
-        yield event
+    try:
+        stream = open_file(place)
+    except (OSError, ValueError):
+        if os.path.lexists(place) or _has_entries(os.path.join(path, layout.TRIALS)):
+            raise EvidenceFault.one(layout.JOURNAL, "missing, or not a plain file") from None
+        return
+    with stream:
+        for index, line in enumerate(stream):
+            if not line.endswith(b"\n"):
+                return
+            where = f"{layout.JOURNAL}, line {index + 1}"
+            event = _record(where, line[:-1])
+            _check_event(event, where, planned)
+            yield event
 
 
 def _check_event(event: dict, where: str, planned: dict[str, frozenset[int]]) -> None:

@@ -39,13 +39,11 @@ _COLUMN = {"pass": "passed", "fail": "failed", "void": "void"}
 def _from_journal(reader: EvidenceReader) -> dict[str, int]:
     """Each planned trial once: by its record when the journal vouches for it, else interrupted when it was started."""
     counts = dict.fromkeys(_COUNTS, 0)
-    finished = set()
+    counts["interrupted"] = len(reader.unfinished)
     for trial in reader.trials():
         judgment = trial.record.get("judgment")
         if not isinstance(judgment, dict) or judgment.get("verdict") not in _COLUMN:
             raise EvidenceFault.one(f"trials/{trial.name}", "not the record of a judged trial")
         interrupted = judgment.get("cause") == "interrupted"
         counts["interrupted" if interrupted else _COLUMN[judgment["verdict"]]] += 1
-        finished.add((trial.case_id, trial.number))
-    counts["interrupted"] += len(reader.started - finished)
     return counts

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from typing import BinaryIO
 
 _BLOCK_BYTES = 1 << 18
 # O_NONBLOCK: a FIFO that took the file's place must not block the harness.
@@ -72,6 +73,17 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> 
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """The regular file at ``path``, to be read piece by piece; raises as :func:`read_file` does."""
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _regular_size(descriptor, path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _regular_size(descriptor: int, path: str | os.PathLike[str]) -> int:

@@ -102,14 +102,13 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
     for name in COUNTS:
         if type(found.get(name)) is not int:
             raise EvidenceFault.one("summary.json", f"{name} is not a count")
-    running = set() if reader.sealed else never_finished(reader)
     lost = {str(name) for name in sequence(found.get("unrecorded"))}
     lines = []
     for case in reader.plan["cases"]:
         for number in planned_numbers(reader.plan, case["id"]):
             trial = reader.trial(case["id"], number)
             line = TrialLine(case["id"], number, "unrun", recorded=False) if trial is None else trial_line(trial)
-            if (case["id"], number) in running:
+            if (case["id"], number) in reader.unfinished:
                 line = TrialLine(case["id"], number, "interrupted", (("interrupted", "started and never finished"),), recorded=False)
             elif line.name in lost:
                 details = (("recording-failed", "its record could not be written"),)
@@ -118,11 +117,6 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
     _require_agreement(found, lines)
     scopes = {case["id"]: str(case.get("scope") or "") for case in reader.plan["cases"]}
     return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines), scopes)
-
-
-def never_finished(reader: EvidenceReader) -> set[tuple[str, int]]:
-    """Case and number of trials of an unsealed directory that its journal says were started and not finished."""
-    return {trial for trial in reader.started if reader.trial(*trial) is None}
 
 
 def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:

@@ -271,6 +271,19 @@ def test_an_unsealed_directory_gives_its_finished_trials_only_when_asked(write_r
     assert (counts["passed"], counts["interrupted"], counts["unrun"], counts["sealed"]) == (3, 1, 0, False)
 
 
+def test_a_journal_in_another_order_counts_the_same(write_run) -> None:
+    writer = write_run()
+    writer.journal("started", case_id="b-1", number=2, request={})
+    writer.journal("started", case_id="a", number=1, request={})  # once more, after it was finished
+    writer.close()
+    reader = EvidenceReader.open(writer.path, unsealed_ok=True)
+    assert reader.unfinished == {("b-1", 2)}
+    assert (status(reader)["finished"], status(reader)["interrupted"]) == (3, 1)
+    with open(pathlib.Path(writer.path) / "journal.jsonl", "ab") as stream:
+        stream.write(b'{"event":"started","case_id":"b-1","number":1')  # cut by a crash
+    assert EvidenceReader.open(writer.path, unsealed_ok=True).unfinished == {("b-1", 2)}
+
+
 def test_an_unsealed_trial_that_the_journal_does_not_vouch_for_is_refused(write_run) -> None:
     writer = write_run()
     writer.close()

@@ -10,7 +10,7 @@ import pytest
 
 from agent_eval.records import plan as plans
 from agent_eval.records.clock import rfc3339
-from agent_eval.records.digests import read_file, sha256_bytes, sha256_file
+from agent_eval.records.digests import open_file, read_file, sha256_bytes, sha256_file
 from agent_eval.records.judgment import Basis, CheckResult, Failure, Judgment, Verdict
 from agent_eval.records.outcome import (
     Outcome,
@@ -109,7 +109,7 @@ def test_a_digest_is_of_a_plain_file_only(tmp_path) -> None:
     (tmp_path / "f").write_bytes(b"x")
     (tmp_path / "link").symlink_to(tmp_path / "f")
     os.mkfifo(tmp_path / "fifo")
-    for read in (sha256_file, read_file):
+    for read in (sha256_file, read_file, open_file):
         with pytest.raises(OSError):
             read(tmp_path / "link")
         for name in ("fifo", "."):

@@ -65,7 +65,10 @@ __all__ = [*_PUBLIC, *_ROOMS]
 
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
-        return importlib.import_module(_ROOMS[name])
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = importlib.import_module(_ROOMS[name])
+    elif name in _PUBLIC:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # asked for once: consumers name these in every trial
+    return value

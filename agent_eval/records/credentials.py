@@ -70,10 +70,14 @@ PATTERNS: tuple[CredentialPattern, ...] = (
 def find(data: bytes | str) -> list[Sighting]:
     """Every place in ``data`` that is shaped like a credential, in order of offset (bytes)."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(raw) < _SHORT_BYTES and not _ANY_LITERAL.search(raw):
+        return []
     found = {Sighting(pattern.name, offset) for pattern in PATTERNS for offset in _offsets(raw, pattern)}
     return sorted(found, key=lambda sighting: (sighting.offset, sighting.pattern))
 
 
+_SHORT_BYTES = 4096
+_ANY_LITERAL = re.compile(b"|".join(re.escape(literal) for pattern in PATTERNS for literal in pattern.literals))
 # Of most data a byte that is no lowercase letter already says that a literal is not there.
 _MARKS = {
     literal: next((literal[at : at + 1] for at in range(len(literal)) if not literal[at : at + 1].islower()), b"")

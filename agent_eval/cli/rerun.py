@@ -14,6 +14,7 @@ from agent_eval.cli import consumers
 from agent_eval.cli.parsing import CommandParser, add_output_options, job_count
 from agent_eval.cli.run_command import parse
 from agent_eval.cli.run_display import run_and_print
+from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
@@ -74,8 +75,8 @@ def _wanted(args: argparse.Namespace) -> Callable[[str, int, RetainedTrial | Non
         return lambda case_id, number, trial: trial is None or trial.record["judgment"]["cause"] == "interrupted"
     if args.failed:
         return lambda case_id, number, trial: trial is not None and trial.record["judgment"]["verdict"] == "fail"
-    case, _, number_text = args.trial.rpartition("/")
-    return lambda case_id, number, trial: case_id == case and number_text.isdigit() and number == int(number_text)
+    named = parse_trial_name(args.trial)
+    return lambda case_id, number, trial: (case_id, number) == named
 
 
 def _chosen(reader: EvidenceReader, wanted: Callable[[str, int, RetainedTrial | None], bool]) -> dict[str, list[int]]:

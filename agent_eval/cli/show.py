@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 
+from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
@@ -14,8 +14,6 @@ from agent_eval.report.parts_text import part_text
 from agent_eval.report.records_view import trial_line
 from agent_eval.report.trial_text import trial_text
 from agent_eval.report.visible_text import escape, seconds
-
-_NAME = re.compile(r"(.+)/([0-9]{1,4})")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_trial(reader: EvidenceReader, name: str) -> None:
-    match = _NAME.fullmatch(name)
+    named = parse_trial_name(name)
     known = [case["id"] for case in reader.plan["cases"]]
-    if match is None or match.group(1) not in known:
+    if named is None or named[0] not in known:
         raise InvalidInput.one(name, "no such trial", f"name it CASE/NNN; cases are {', '.join(known[:20])}")
-    trial = reader.trial(match.group(1), int(match.group(2)))
+    trial = reader.trial(*named)
     if trial is None:
         here = part_text(reader.plan) or f"trials are numbered 1 to {reader.plan['trials']}"
         raise InvalidInput.one(name, "has no record", f"{here}; run.py show DIR lists those there are")

@@ -36,6 +36,7 @@ SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 SAFE_ID_RULE = "1 to 100 of letters, digits and . _ @ + -, starting with a letter or digit"
 _SAFE_PART = r"(?!\.\.?(?:/|\Z))[A-Za-z0-9._@+-]+"  # neither . nor ..
 _SAFE_PATH = re.compile(f"{_SAFE_PART}(?:/{_SAFE_PART})*")
+_TRIAL_NAME = re.compile(r"(.+)/([0-9]{1,4})")
 
 
 def is_safe_id(text: object) -> bool:
@@ -51,6 +52,12 @@ def is_safe_path(path: str) -> bool:
 def trial_folder(case_id: str, number: int) -> str:
     """Relative path of a trial's folder; trials are numbered from 1."""
     return f"{TRIALS}/{case_id}/{number:03d}"
+
+
+def parse_trial_name(text: str) -> tuple[str, int] | None:
+    """Case and number of ``case/NNN`` as a person writes it, ``None`` when it names no trial."""
+    match = _TRIAL_NAME.fullmatch(text)
+    return (match.group(1), int(match.group(2))) if match else None
 
 
 def part_folder(index: int) -> str:

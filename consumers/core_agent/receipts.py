@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 
 from agent_eval import EvidenceReader, InvalidInput, RetainedTrial, location, strict_json, workspace
@@ -26,6 +27,7 @@ from .trial import AFTER_FILE
 #: Reading a skill is what suites ask about: a file of this name is one.
 SKILL_NAME = "SKILL.md"
 _SKILL_EVENT = "skill-read"
+_TRIAL_NUMBER = re.compile("[0-9]{1,4}")
 
 
 def from_trial(where: str) -> bytes:
@@ -175,7 +177,7 @@ def _cost(trial: RetainedTrial, lines: Lines) -> dict[str, object]:
 
 def _split(where: str) -> tuple[str, str, int]:
     parts = where.rstrip("/").split("/")
-    if len(parts) >= 3 and parts[-1].isdigit() and "@" in parts[-2]:
+    if len(parts) >= 3 and _TRIAL_NUMBER.fullmatch(parts[-1]) and "@" in parts[-2]:
         directory = "/".join(parts[:-2])
         return directory.removesuffix("/trials") or "/", parts[-2], int(parts[-1])
     raise InvalidInput.one("--receipt", f"{where!r} names no trial", "write DIR/CASE/NNN, for example target/agent-evals/RUN/edit@1/001")

@@ -15,6 +15,7 @@ from .shape import Section, kind_of
 
 ABSENT = object()
 _TESTS = ("in", "not", "exists", "contains", "matches")
+_INDEX = re.compile("-?[0-9]{1,9}")
 _FORMS = ("const", "first", "json", "not", "equals", "object")
 
 
@@ -30,7 +31,7 @@ def lookup(pointer: str, event: object, element: object = ABSENT) -> object:
         part = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(part) and -len(value) <= int(part) < len(value):
             value = value[int(part)]
         else:
             return ABSENT

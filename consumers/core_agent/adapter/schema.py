@@ -25,6 +25,7 @@ CLOSING = (
     "say before that line what), STATUS: failed (it went wrong)."
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}\Z")
+_CODE = re.compile("[0-9]{1,3}")
 
 def read_adapter(data: bytes, name: str) -> Adapter:
     """The adapter in ``data``; ``name`` (a file name) stands before every problem.
@@ -190,12 +191,12 @@ def _probe(section: Section) -> Probe | None:
 def _outcome(section: Section) -> OutcomeSpec:
     codes = section.text_map("exit_map")
     for code in codes:
-        if not (code.isdigit() and is_exit_code(int(code))):
+        if not (_CODE.fullmatch(code) and is_exit_code(int(code))):
             section.problem(f"exit_map/{code}", "is no exit code", "write a number from 0 to 255")
     spec = OutcomeSpec(
         section.exit_codes("exit_ok", (0,)),
         section.flag("exit_trusted", True),
-        {int(code): text for code, text in codes.items() if code.isdigit()},
+        {int(code): text for code, text in codes.items() if _CODE.fullmatch(code)},
         section.texts("error_if_event", required=False),
     )
     section.finish()

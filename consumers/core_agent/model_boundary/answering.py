@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 
 from . import wire
@@ -25,6 +26,7 @@ QUICK_ANSWER_S = 0.02
 #: An answer is looked into when this much of it was passed on, and at its end.
 MAX_UNREAD_BYTES = 64 << 10
 #: Fields of a service's answer that go back to the agent.
+_STATUS = re.compile("[0-9]{3}")
 _ANSWER_FIELDS = ("content-type", "retry-after", "request-id", "x-request-id", "retry-after-ms", "x-should-retry")
 
 
@@ -213,7 +215,7 @@ class Exchange:
 
     async def _pass_back(self, pool: Pool, connection: Connection, answer: wire.Head) -> None:
         """Pass the answer on as it comes; keep a copy beside."""
-        status = int(answer.first[1]) if answer.first[1].isdigit() else 502
+        status = int(answer.first[1]) if _STATUS.fullmatch(answer.first[1]) else 502
         content_type = answer.get("content-type")
         fields = [(name, answer.get(name)) for name in _ANSWER_FIELDS if answer.get(name)]
         bodiless = status in (204, 304) or self.head.first[0] == "HEAD"

@@ -49,7 +49,7 @@ class Head:
         text = self.get("content-length").strip()
         if not text:
             return None
-        if not text.isdigit() or len(text) > 15:
+        if not (text.isascii() and text.isdigit()) or len(text) > 15:
             raise WireError(400, f"content-length {text[:40]!r} is no number")
         return int(text)
 

@@ -120,7 +120,7 @@ def _is_number(name: str) -> bool:
 def _opening(case_id: str, files: Mapping[str, str]) -> bytes:
     """How a record begins that names just these files, when no key of its own comes before them.
 
-    Canonical JSON of safe names, which need no escapes; other names make a text that no record begins with.
+    Canonical JSON of safe names, which need no escapes. With other names it may read like the record of other files.
     """
     named = ",".join([f'"{name}":"{digest}"' for name, digest in files.items()])
     return os.fsencode(f'{{"case_id":"{case_id}","files":{{{named}}},')

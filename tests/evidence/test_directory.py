@@ -59,6 +59,12 @@ def replace_by_link(path: pathlib.Path) -> None:
     path.symlink_to(copy)
 
 
+def one_name_for_two(folder: pathlib.Path) -> None:
+    (kept,) = (folder / "files").iterdir()
+    (folder / "stdout.bin").rename(folder / "files" / f'{kept.name}":"{sha256_file(kept)}","stdout.bin')
+    kept.unlink()
+
+
 def replace_by_fifo(path: pathlib.Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -222,6 +228,8 @@ def test_what_changed_before_the_seal_keeps_it_from_being_sealed(write_run, name
         lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/1"),
         lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/0001"),
         lambda p: shutil.copytree(p / "trials/a/001", p / "trials/a/\N{ARABIC-INDIC DIGIT ZERO}\N{ARABIC-INDIC DIGIT ZERO}\N{ARABIC-INDIC DIGIT ONE}"),
+        # One file whose name reads like two in the text of the record.
+        lambda p: one_name_for_two(p / "trials/a/001"),
         # A trial that was never finished, with a file that nobody can hash.
         lambda p: (p / "trials/b-1/002").mkdir() or os.mkfifo(p / "trials/b-1/002/stdout.bin"),
     ],

@@ -74,10 +74,10 @@ class Scheduler:
         slots = len(self._idle)
         while True:
             self._fill(tasks, stop)
-            if self._work(tasks, slots):
+            while self._work(tasks, slots):
                 if self._active and self._poll.poll(0):
-                    self._wait()
-            elif self._active:
+                    break
+            if self._active:
                 self._wait()
             elif self._interrupt.requested or stop() or not (self._prepared or self._prepare(tasks)):
                 break

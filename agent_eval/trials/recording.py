@@ -102,9 +102,18 @@ class Recording:
         if self._scratch is not None:
             if self._run.keep_scratch:
                 kept = self._scratch.path
+                self._put_reports_back(self._scratch)
             else:
                 self._run.scratches.give_back(self._scratch, all_ended=_all_ended(outcome))
         self._run.on_finish(FinishedTrial(self._case.id, self._number, self._judgment, outcome, self._recorded, kept))
+
+    def _put_reports_back(self, scratch: Scratch) -> None:
+        # A report is moved into the evidence; who looks at a kept scratch wants to see what the program left there.
+        for name in scratch.forget_expected():
+            data = self._read_back(name)
+            if data is not None and not os.path.lexists(f"{scratch.path}/{name}"):
+                with open(f"{scratch.path}/{name}", "xb") as stream:
+                    stream.write(data)
 
     def _record(self, execution: Execution, recording: dict | None) -> Judgment:
         assert self._folder is not None

@@ -111,9 +111,13 @@ class Recording:
         # A report is moved into the evidence; who looks at a kept scratch wants to see what the program left there.
         for name in scratch.forget_expected():
             data = self._read_back(name)
-            if data is not None and not os.path.lexists(f"{scratch.path}/{name}"):
+            if data is None:
+                continue
+            try:
                 with open(f"{scratch.path}/{name}", "xb") as stream:
                     stream.write(data)
+            except OSError:  # it is there still, or the disk is full: the evidence has it anyway
+                continue
 
     def _record(self, execution: Execution, recording: dict | None) -> Judgment:
         assert self._folder is not None

@@ -9,8 +9,9 @@ from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_output_options
 from agent_eval.cli.run_display import Display, finish, planned_of
 from agent_eval.evidence.location import resolve
+from agent_eval.evidence.plan_check import require_plan
 from agent_eval.evidence.reader import EvidenceReader
-from agent_eval.grade.regrade import source_record
+from agent_eval.grade.regrade import count_without_record, source_record
 from agent_eval.measure.summary import Tally
 from agent_eval.records.plan import part_facts
 from agent_eval.supervise.process import prepare_process
@@ -43,6 +44,7 @@ class _NotingDisplay(Display):
 def run(args: argparse.Namespace) -> int:
     """Recheck every finished trial into a new evidence directory."""
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
+    require_plan(reader.plan, args.directory)
     name = reader.plan["consumer"]
     recheck = Recheck(consumers.load(name), reader)
     planned = recheck.plan(args)
@@ -57,6 +59,13 @@ def run(args: argparse.Namespace) -> int:
     )
     prepare_process()
     display = _NotingDisplay(args, planned_of(planned, facts), recheck)
-    result = run_trials(recheck, planned, options, display, Tally)
+    result = run_trials(recheck, planned, options, display, lambda plan: _counter(plan, reader))
     display.close()
     return finish(result, args)
+
+
+def _counter(plan: dict, reader: EvidenceReader) -> Tally:
+    """Trials that have no record cannot be checked again: they count as the run counted them."""
+    counter = Tally(plan)
+    count_without_record(reader, counter)
+    return counter

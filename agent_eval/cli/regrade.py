@@ -8,7 +8,10 @@ import sys
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_output_options
-from agent_eval.evidence.location import new_directory, resolve
+from agent_eval.cli.stopping import Stopping, stoppable
+from agent_eval.evidence.draft import Draft
+from agent_eval.evidence.location import resolve
+from agent_eval.evidence.plan_check import require_plan
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import regrade
 from agent_eval.measure.summary import Tally
@@ -31,28 +34,38 @@ def run(args: argparse.Namespace) -> int:
 
 def regrade_command(directory: str, args: argparse.Namespace) -> int:
     """Regrade ``directory`` with the options in ``args``; a consumer's ``--regrade`` comes here too."""
+    return stoppable(lambda stopping: _regrade(directory, args, stopping))
+
+
+def _regrade(directory: str, args: argparse.Namespace, stopping: Stopping) -> int:
+    def new_draft() -> Draft:
+        stopping.hold()
+        return Draft(args.output)
+
     reader = EvidenceReader.open(resolve(directory), unsealed_ok=getattr(args, "unsealed", False))
+    require_plan(reader.plan, directory)
     name = reader.plan["consumer"]
     if reader.plan.get("kind", "run") not in ("run", "recheck", "rerun", "merge"):
         raise InvalidInput.one(directory, f"holds a {reader.plan['kind']}, not trials", "regrade the run that it came from")
     consumer = consumers.load(name)
-    writer, plan, summary, seal = regrade(
+    path, plan, summary, seal = regrade(
         reader,
         name,
         consumers.folder_of(name),
         consumer.judge,
         getattr(args, "criteria", "retained"),
         tuple(sys.argv[1:]),
-        lambda: new_directory(args.output),
+        new_draft,
         Tally,
+        stopping.check,
     )
     if args.json:
-        print(json.dumps({**summary, "path": writer.path, "seal": seal}, sort_keys=True))
+        print(json.dumps({**summary, "path": path, "seal": seal}, sort_keys=True))
         return summary["exit_code"]
     rows = (TrialRow(case_id, 0, "", (), case["wall_s"]) for case_id, case in summary["cases"].items())
     print(summary_table(plan, summary, rows))
     counts = summary["changes"]
     print(f"\nregraded from {reader.seal or 'an unsealed directory'}: 0 processes started, {counts['same']} same,", end=" ")
     print(f"{counts['changed']} changed, {counts['not_assessable']} not assessable")
-    print(closing_lines(summary["verdict"], writer.path, seal, summary["exit_code"]))
+    print(closing_lines(summary["verdict"], path, seal, summary["exit_code"]))
     return summary["exit_code"]

@@ -6,12 +6,12 @@ import argparse
 import importlib
 import os
 
-from agent_eval.evidence.location import resolve
+from agent_eval.evidence.location import evidence_around, resolve
 from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.grade.regrade import count_without_record
+from agent_eval.grade.retained import judgment_of, outcome_of
 from agent_eval.records.exit_codes import ExitCode
-from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
-from agent_eval.records.outcome import Outcome
-from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem, raise_if
+from agent_eval.records.problems import InvalidInput, Problem, raise_if
 from agent_eval.report.visible_text import escape, size
 
 
@@ -83,6 +83,8 @@ def check_before_run(junit: str | None, markdown: str | None) -> None:
         folder = os.path.dirname(os.path.abspath(target))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
             problems.append(Problem(option, f"{folder} is not a folder that can be written to", "name a file in one"))
+        elif evidence_around(target) is not None:
+            problems.append(Problem(option, f"{target} lies inside the evidence directory", "name a file elsewhere: evidence is never added to"))
         elif os.path.lexists(target) and (os.path.islink(target) or not os.path.isfile(target)):
             problems.append(Problem(option, f"{target} is not a plain file", "name another file"))
     raise_if(problems)
@@ -114,23 +116,16 @@ def counted(reader: EvidenceReader) -> dict[str, object]:
 
     tally = Tally(reader.plan)
     for trial in reader.trials():
-        try:
-            outcome = trial.record.get("outcome")
-            judgment = Judgment.from_json(trial.record["judgment"])
-            tally.add(trial.case_id, trial.number, judgment, None if outcome is None else Outcome.from_json(outcome))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise EvidenceFault.one(f"trials/{trial.name}/trial.json", f"not a record of this format ({error})") from None
-    lost = Judgment(Verdict.VOID, Basis.RECOMPUTED, (Failure("interrupted", "started and never finished"),), cause="interrupted")
-    for case_id, number in sorted(reader.unfinished):
-        tally.add(case_id, number, lost, None, recorded=False)
+        tally.add(trial.case_id, trial.number, judgment_of(trial), outcome_of(trial))
+    count_without_record(reader, tally)
     return tally.summary(facts={"source_sealed": False})
 
 
 def check_targets(targets: list[str], evidence: str, force: bool) -> None:
-    """Refuse files that exist, the same file twice, and any file inside the evidence. Raises ``InvalidInput``."""
+    """Refuse files that exist, the same file twice, and any file inside evidence. Raises ``InvalidInput``."""
     inside = os.path.realpath(evidence) + os.sep
     for target in targets:
-        if os.path.realpath(target).startswith(inside):
+        if os.path.realpath(target).startswith(inside) or evidence_around(target) is not None:
             raise InvalidInput.one(target, "lies inside the evidence directory", "name a file elsewhere: evidence is never added to")
         if os.path.lexists(target) and not (force and os.path.isfile(target)):
             raise InvalidInput.one(target, "exists already", "name another file or add --force" if os.path.isfile(target) else "name another file")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import CommandParser, add_output_options, job_count
@@ -16,12 +15,15 @@ from agent_eval.cli.run_command import parse
 from agent_eval.cli.run_display import run_and_print
 from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
+from agent_eval.evidence.plan_check import RERUN_CHOICES, require_plan
 from agent_eval.evidence.plan_file import make_plan
-from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
+from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.evaluator import evaluator_record
 from agent_eval.grade.regrade import source_record
+from agent_eval.grade.retained import Retained, Stage
+from agent_eval.records.judgment import Verdict
 from agent_eval.records.plan import PlannedRun, planned_numbers
-from agent_eval.records.problems import InvalidInput, Problem
+from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
 from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.run import RunOptions
 
@@ -45,20 +47,25 @@ def run(args: argparse.Namespace) -> int:
     if (args.unrun, args.failed, args.trial is not None).count(True) != 1:
         raise InvalidInput.one("rerun", "choose one of --unrun, --failed and CASE/NNN")
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
-    if reader.plan.get("kind") not in ("run", "rerun"):
-        raise InvalidInput.one(args.directory, f"is a {reader.plan.get('kind')}", "rerun the run that it came from")
-    chosen = _chosen(reader, _wanted(args))
+    require_plan(reader.plan, args.directory)
+    kind = reader.plan.get("kind", "run")
+    if kind not in ("run", "rerun"):
+        raise InvalidInput.one(args.directory, f"is a {kind}", "rerun the run that it came from")
+    chosen = _chosen(Retained(reader), args)
     if not chosen:
         raise InvalidInput.one(args.directory, "has no such trial", "run.py show DIR lists the trials")
-    name, *rest = reader.plan["argv"]
+    name, *rest = reader.plan["argv"] or ("",)
+    if name != reader.plan["consumer"]:
+        raise EvidenceFault.one(f"{args.directory}/plan.json", f"argv is no command line of {reader.plan['consumer']}")
     consumer = consumers.load(name)
-    then = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False), rest)
+    # Without --help: a retained command line that asks for it planned nothing.
+    then = parse(consumer, CommandParser(prog=f"run.py {name}", allow_abbrev=False, add_help=False), rest)
     if reader.plan["task_seed"] is not None and hasattr(then, "seed"):
         then.seed = str(reader.plan["task_seed"])
     prepare_process()
     planned = consumer.plan(then)
     _check_frozen(reader, name, planned, required=args.unrun)
-    facts = {"kind": "rerun", "chosen": chosen, "source": source_record(reader), "source_sealed": reader.sealed}
+    facts = {"kind": "rerun", "rerun": _choice(args), "chosen": chosen, "source": source_record(reader), "source_sealed": reader.sealed}
     options = RunOptions(
         argv=tuple(reader.plan["argv"]),
         output=args.output,
@@ -70,24 +77,28 @@ def run(args: argparse.Namespace) -> int:
     return run_and_print(consumer, planned, options, args)
 
 
-def _wanted(args: argparse.Namespace) -> Callable[[str, int, RetainedTrial | None], bool]:
-    if args.unrun:
-        return lambda case_id, number, trial: trial is None or trial.record["judgment"]["cause"] == "interrupted"
-    if args.failed:
-        return lambda case_id, number, trial: trial is not None and trial.record["judgment"]["verdict"] == "fail"
-    named = parse_trial_name(args.trial)
-    return lambda case_id, number, trial: (case_id, number) == named
+def _choice(args: argparse.Namespace) -> str:
+    """What the plan says was asked for."""
+    unrun, failed, trial = RERUN_CHOICES
+    return unrun if args.unrun else failed if args.failed else trial
 
 
-def _chosen(reader: EvidenceReader, wanted: Callable[[str, int, RetainedTrial | None], bool]) -> dict[str, list[int]]:
-    lost = set((reader.summary or {}).get("unrecorded", ()))
+def _chosen(retained: Retained, args: argparse.Namespace) -> dict[str, list[int]]:
     chosen: dict[str, list[int]] = {}
-    for case in reader.plan["cases"]:
-        for number in planned_numbers(reader.plan, case["id"]):
-            trial = reader.trial(case["id"], number)
-            if f"{case['id']}/{number:03d}" not in lost and wanted(case["id"], number, trial):
+    for case in retained.reader.plan["cases"]:
+        for number in planned_numbers(retained.reader.plan, case["id"]):
+            if _is_wanted(retained, args, case["id"], number):
                 chosen.setdefault(case["id"], []).append(number)
     return chosen
+
+
+def _is_wanted(retained: Retained, args: argparse.Namespace, case_id: str, number: int) -> bool:
+    if args.unrun:
+        return retained.stage(case_id, number) is not Stage.ENDED
+    if args.failed:
+        judgment = retained.judgment(case_id, number)
+        return judgment is not None and judgment.verdict is Verdict.FAIL
+    return parse_trial_name(args.trial) == (case_id, number)
 
 
 def _check_frozen(reader: EvidenceReader, name: str, planned: PlannedRun, *, required: bool) -> None:

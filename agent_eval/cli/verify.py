@@ -7,6 +7,7 @@ import json
 
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.manifest import verify
+from agent_eval.evidence.plan_check import require_plan
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.report.visible_text import escape
@@ -24,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     path = resolve(args.directory)
     found = verify(path, args.seal)
     if not (found.unsafe or found.changed or found.missing):
-        EvidenceReader.open(path, unsealed_ok=True, check=False)
+        require_plan(EvidenceReader.open(path, unsealed_ok=True, check=False).plan, path)
     code = ExitCode.PASSED if found.ok else ExitCode.EVIDENCE
     if args.json:
         print(json.dumps(found.to_json(), sort_keys=True))

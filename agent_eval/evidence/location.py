@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
@@ -18,6 +19,7 @@ DEFAULT_ROOT = os.path.join("target", "agent-evals")
 LAST = "@last"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)(?:-([0-9]+))?")
 _MAX_SAME_SECOND = 10_000
+_BESIDE_PLAN = (layout.JOURNAL, layout.MANIFEST)
 
 
 def new_directory(path: str | None, files: Files | None = None) -> EvidenceWriter:
@@ -25,28 +27,44 @@ def new_directory(path: str | None, files: Files | None = None) -> EvidenceWrite
 
     Two runs in the same second get two directories. Raises ``InvalidInput`` when it cannot be made.
     """
+    for candidate in new_names(path):
+        try:
+            return EvidenceWriter.create(candidate, files)
+        except InvalidInput:
+            if path is not None or not os.path.lexists(candidate):
+                raise
+    raise InvalidInput.one(DEFAULT_ROOT, "no free name is left", "name a new directory with --output")
+
+
+def new_names(path: str | None) -> Iterator[str]:
+    """Where a new directory may go: ``path``, or the free names under the default place, which is made when it is not there.
+
+    Raises ``InvalidInput`` when that lies inside a run's evidence: it would change that evidence.
+    """
     if path is not None:
-        _refuse_inside_evidence(path)
-        return EvidenceWriter.create(path, files)
+        folder = evidence_around(path)
+        if folder is not None:
+            raise InvalidInput.one(path, f"lies inside the evidence in {folder}", "name a directory somewhere else")
+        yield path
+        return
+    folder = evidence_around(DEFAULT_ROOT)
+    if folder is not None:
+        raise InvalidInput.one(DEFAULT_ROOT, f"would lie inside the evidence in {folder}", "name a new directory with --output, or start from another folder")
     _make_default_root()
     stem = os.path.join(DEFAULT_ROOT, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
     for attempt in range(1, _MAX_SAME_SECOND):
         candidate = stem if attempt == 1 else f"{stem}-{attempt}"
         if not os.path.lexists(candidate):
-            try:
-                return EvidenceWriter.create(candidate, files)
-            except InvalidInput:
-                if not os.path.lexists(candidate):
-                    raise
-    raise InvalidInput.one(stem, "no free name is left", "name a new directory with --output")
+            yield candidate
 
 
-def _refuse_inside_evidence(path: str) -> None:
-    """A directory inside another run's evidence would change that evidence."""
+def evidence_around(path: str) -> str | None:
+    """The evidence directory that ``path`` would lie in, ``None`` when it lies in none."""
     folder = os.path.realpath(path)
     while folder != (folder := os.path.dirname(folder)):
-        if os.path.lexists(os.path.join(folder, layout.PLAN)) and os.path.lexists(os.path.join(folder, layout.JOURNAL)):
-            raise InvalidInput.one(path, f"lies inside the evidence in {folder}", "name a directory somewhere else")
+        if os.path.lexists(os.path.join(folder, layout.PLAN)) and any(os.path.lexists(os.path.join(folder, name)) for name in _BESIDE_PLAN):
+            return folder
+    return None
 
 
 def _make_default_root() -> None:

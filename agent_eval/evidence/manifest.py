@@ -7,19 +7,17 @@ shows change against a witness; it does not prove who made the directory.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from agent_eval.evidence import layout
+from agent_eval.evidence.manifest_lines import DIGEST, LINE, is_ordered
+from agent_eval.evidence.parts import part_findings
 from agent_eval.records.digests import sha256_file
 from agent_eval.records.problems import InvalidInput
-
-_LINE = re.compile(r"([0-9a-f]{64})  (.+)\n")
-_PATH_START = 66  # after the digest and two spaces
-SEAL = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +76,11 @@ def read_seal(root: str) -> str | None:
 def verify(path: str, seal: str | None = None) -> Verification:
     """Compare a directory with its manifest, and its seal with a witness when one is given.
 
-    Reads every file once, in order, with memory that does not grow with their number.
-    Raises :class:`InvalidInput` when ``path`` is not a directory or ``seal`` is not 64 hex digits.
+    Reads every file once, in order, with memory that does not grow with their number. The parts of a merged directory
+    are also compared with their own manifests and seals. Raises :class:`EvidenceFault` when a merge's plan does not say
+    what its parts are, :class:`InvalidInput` when ``path`` is not a directory or ``seal`` is not 64 hex digits.
     """
-    if seal is not None and not SEAL.fullmatch(seal := seal.strip().lower()):
+    if seal is not None and not DIGEST.fullmatch(seal := seal.strip().lower()):
         raise InvalidInput.one("--seal", "not a SHA-256 digest", "give the 64 hexadecimal digits that the run printed")
     if not os.path.isdir(path):
         raise InvalidInput.one(path, "not an evidence directory", "name the directory that a run printed")
@@ -94,15 +93,20 @@ def verify(path: str, seal: str | None = None) -> Verification:
     with open(manifest, "rb") as stream:
         comparison.run(stream)
     found = comparison.digest.hexdigest()
+    parts = part_findings(path)
     return Verification(
-        tuple(comparison.missing),
-        tuple(comparison.unexpected),
-        tuple(comparison.changed),
-        (*comparison.bad_lines, *comparison.unsafe),
+        _each_once(comparison.missing, parts.missing),
+        _each_once(comparison.unexpected, parts.unexpected),
+        _each_once(comparison.changed, parts.changed),
+        _each_once(comparison.bad_lines, comparison.unsafe, parts.unsafe),
         seal=found,
         seal_matches=None if seal is None else found == seal,
         count=comparison.count,
     )
+
+
+def _each_once(*names: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(itertools.chain(*names)))
 
 
 class _Comparison:
@@ -122,7 +126,7 @@ class _Comparison:
         """Compare every entry with the lines of ``stream``. Raises ``OSError`` when a folder cannot be read."""
         lines = self._lines(stream)
         # Every manifest that this project writes is in order; sha256sum takes one in any.
-        entries = self._once(lines if _is_ordered(stream) else iter(sorted(lines, key=lambda line: line[0])))
+        entries = self._once(lines if is_ordered(stream) else iter(sorted(lines, key=lambda line: line[0])))
         expected = next(entries, None)
         for relative, entry in layout.walk(self._root):
             while expected is not None and expected[0] < relative:
@@ -158,7 +162,7 @@ class _Comparison:
         for raw in stream:
             self.digest.update(raw)
             line = raw.decode("utf-8", "backslashreplace")
-            match = _LINE.fullmatch(line)
+            match = LINE.fullmatch(line)
             if match is None or not layout.is_safe_path(match.group(2)):
                 self._refuse(line)
             else:
@@ -176,17 +180,3 @@ class _Comparison:
 
     def _refuse(self, line: str) -> None:
         self.bad_lines.append(f"{layout.MANIFEST}: {line.strip()[:200]}")
-
-
-def _is_ordered(stream: BinaryIO) -> bool:
-    """Whether the lines are in the byte order of their paths. Leaves the stream at its start."""
-    previous = b""
-    try:
-        for line in stream:
-            path = line[_PATH_START:]
-            if path < previous:
-                return False
-            previous = path
-        return True
-    finally:
-        stream.seek(0)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent_eval.evidence import layout
-from agent_eval.evidence.manifest import SEAL, read_seal, verify
+from agent_eval.evidence.manifest import read_seal, verify
+from agent_eval.evidence.manifest_lines import DIGEST
 from agent_eval.records import strict_json
 from agent_eval.records.digests import open_file, read_file, sha256_bytes
 from agent_eval.records.plan import planned_numbers
@@ -52,19 +53,22 @@ class RetainedTrial:
 class EvidenceReader:
     """An evidence directory that was checked when it was opened.
 
-    ``sealed`` says whether it has a manifest; ``seal`` is then its digest. ``unfinished`` is, for an unsealed one, case and
-    number of every trial that its journal says was started and never finished.
+    ``sealed`` says whether it has a manifest; ``seal`` is then its digest. For an unsealed one ``finished`` are case, number
+    and record's digest of every trial that its journal vouches for, ``unfinished`` those that it says were started and never
+    finished. A part of a merged directory has a reader of its own: what was true of it before it was merged stays true.
     """
 
-    def __init__(self, path: str, plan: dict, seal: str | None) -> None:
+    def __init__(self, path: str, plan: dict, seal: str | None, prefix: str = "") -> None:
         self.path = path
         self.plan = plan
         self.seal = seal
         self.sealed = seal is not None
         self.unfinished: frozenset[tuple[str, int]] = frozenset()
-        self._finished: dict[tuple[str, int], bytes] | None = None
+        self.finished: dict[tuple[str, int], bytes] | None = None
         self._case_digests = {case["id"]: case.get("sha256") for case in reversed(plan["cases"])}
         self._last_case: tuple[str, bytes] | None = None
+        self._prefix = prefix  # before the names of its files in messages
+        self._parts: dict[int, EvidenceReader] = {}
         if not self.sealed:
             self._read_journal()
 
@@ -119,14 +123,17 @@ class EvidenceReader:
 
     def trial(self, case_id: str, number: int) -> RetainedTrial | None:
         """One finished trial, ``None`` when it has no record (or, unsealed, the journal does not vouch for it)."""
-        folder = self._part_of(case_id, number) + layout.trial_folder(case_id, number)
-        name = f"{folder}/{layout.TRIAL_RECORD}"
         expected = None
-        if self._finished is not None:
-            expected = self._finished.get((case_id, number))
+        if self.finished is not None:
+            expected = self.finished.get((case_id, number))
             if expected is None:
                 return None
-        data = _read_plain(os.path.join(self.path, name))
+        elif "counted" in self.plan:
+            part = self._part_of(case_id, number)
+            return None if part is None else part.trial(case_id, number)
+        folder = os.path.join(self.path, layout.trial_folder(case_id, number))
+        name = f"{self._prefix}{layout.trial_folder(case_id, number)}/{layout.TRIAL_RECORD}"
+        data = _read_plain(os.path.join(folder, layout.TRIAL_RECORD))
         if data is None and expected is None:
             return None
         digest = "" if data is None else sha256_bytes(data)
@@ -135,7 +142,7 @@ class EvidenceReader:
         record = _record(name, data)
         if record.get("case_id") != case_id or record.get("number") != number or not isinstance(record.get("files"), dict):
             raise EvidenceFault.one(name, "not the record of this trial")
-        return RetainedTrial(case_id, number, os.path.join(self.path, folder), record, digest)
+        return RetainedTrial(case_id, number, folder, record, digest)
 
     def _read_journal(self) -> None:
         """What the journal of an unsealed directory vouches for. A plan or a record that it names otherwise is a fault."""
@@ -145,7 +152,7 @@ class EvidenceReader:
             if event["event"] == "planned":
                 data = _read_plain(os.path.join(self.path, layout.PLAN)) or b""
                 if event.get("plan_sha256") != sha256_bytes(data):
-                    raise EvidenceFault.one(layout.PLAN, "changed since the journal named it")
+                    raise EvidenceFault.one(f"{self._prefix}{layout.PLAN}", "changed since the journal named it")
                 continue
             if event["event"] not in ("started", "finished"):
                 continue
@@ -155,17 +162,26 @@ class EvidenceReader:
                 continue
             digest = bytes.fromhex(event["sha256"])
             if finished.setdefault(trial, digest) != digest:
-                raise EvidenceFault.one(layout.JOURNAL, f"names two records of {trial[0]}/{trial[1]:03d}")
+                raise EvidenceFault.one(f"{self._prefix}{layout.JOURNAL}", f"names two records of {trial[0]}/{trial[1]:03d}")
             begun.discard(trial)
-        self.unfinished, self._finished = frozenset(begun - finished.keys()), finished
+        self.unfinished, self.finished = frozenset(begun - finished.keys()), finished
 
-    def _part_of(self, case_id: str, number: int) -> str:
-        """Where in a merged directory the trial that counts is kept; empty in any other directory."""
-        counted = self.plan.get("counted")
-        if counted is None:
-            return ""
-        index = counted[case_id][number - 1] if number <= len(counted.get(case_id, ())) else 0
-        return f"{layout.part_folder(index)}/" if index else f"{layout.PARTS}/none/"
+    def _part_of(self, case_id: str, number: int) -> EvidenceReader | None:
+        """The part of a merged directory whose trial counts, ``None`` when none has it."""
+        counted, parts = self.plan["counted"], self.plan.get("parts")
+        column = counted.get(case_id) if isinstance(counted, dict) else None
+        if not isinstance(column, list) or len(column) != self.plan["trials"] or not isinstance(parts, list):
+            raise EvidenceFault.one(layout.PLAN, f"does not say which part's trials of {case_id} count")
+        if not 1 <= number <= len(column) or column[number - 1] == 0:
+            return None
+        index = column[number - 1]
+        if type(index) is not int or not 1 <= index <= len(parts):
+            raise EvidenceFault.one(layout.PLAN, f"counts {case_id}/{number:03d} from a part that is not there")
+        if index not in self._parts:
+            folder = layout.part_folder(index)
+            path = os.path.join(self.path, folder)
+            self._parts[index] = EvidenceReader(path, _read_plan(path), read_seal(path), f"{folder}/")
+        return self._parts[index]
 
 
 def read_journal(path: str, plan: dict) -> Iterator[dict]:
@@ -202,7 +218,7 @@ def _check_event(event: dict, where: str, planned: dict[str, frozenset[int]]) ->
     if not isinstance(case_id, str) or type(number) is not int or number not in planned.get(case_id, ()):
         raise EvidenceFault.one(where, "about a trial that was not planned")
     digest = event.get("sha256")
-    if kind == "finished" and not (isinstance(digest, str) and SEAL.fullmatch(digest)):
+    if kind == "finished" and not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
         raise EvidenceFault.one(where, "without the digest of a record")
 
 

@@ -6,25 +6,27 @@ never writes into the source and needs neither the subject nor any original path
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from agent_eval.evidence import layout
+from agent_eval.evidence.draft import Draft
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
 from agent_eval.evidence.writer import EvidenceWriter
 from agent_eval.grade.evaluator import evaluator_record, grader_record
+from agent_eval.grade.retained import judgment_of, outcome_of, without_record
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.grade.void import Judge, judge_trial
 from agent_eval.records import strict_json
 from agent_eval.records.digests import sha256_bytes
-from agent_eval.records.judgment import Basis, Failure, Judgment, Verdict
+from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import Limits, PlannedCase, PlannedRun, part_facts
 from agent_eval.records.problems import EvidenceFault
 
 NOT_ASSESSABLE = "not-assessable"
-UNRECORDED = "unrecorded"
 
 
 class Counter(Protocol):
@@ -98,13 +100,14 @@ def regrade(
     judge: Judge,
     criteria: str,
     argv: tuple[str, ...],
-    new_writer: Callable[[], EvidenceWriter],
+    new_draft: Callable[[], Draft],
     counter_for: Callable[[dict], Counter],
-) -> tuple[EvidenceWriter, dict, dict, str]:
-    """Judge every retained trial again and seal the result.
+    go_on: Callable[[], None],
+) -> tuple[str, dict, dict, str]:
+    """Judge every retained trial again, seal the result and put it under its name.
 
-    Returns the writer, the new plan, its summary and its seal. Raises ``EvidenceFault`` when the source does
-    not hold (before anything is written for the trial in question) or the result cannot be sealed.
+    Returns the path, the new plan, its summary and its seal. ``go_on`` is called before each trial and may raise to
+    stop. Raises ``EvidenceFault`` when the source does not hold or the result cannot be sealed; nothing is left then.
     """
     evaluator = evaluator_record(consumer_folder)
     planned = planned_from(reader)
@@ -114,31 +117,32 @@ def regrade(
     grader = grader_record(consumer_name, evaluator)
     judged = _judged(reader, judge, criteria, grader)
     first = next(judged, None)
-    writer = new_writer()
     changes = ChangeList()
-    try:
-        writer.write_plan(plan, ((case.id, case.data) for case in planned.cases))
-        while first is not None:
-            trial, judgment = first
-            _keep(writer, trial, judgment)
-            changes.add(trial.name, trial.record.get("judgment"), judgment)
-            outcome = trial.record.get("outcome")
-            counter.add(trial.case_id, trial.number, judgment, None if outcome is None else Outcome.from_json(outcome))
-            first = next(judged, None)
-        _count_unrecorded(reader, counter)
-        writer.write(layout.CHANGES, strict_json.pretty(changes.to_json()))
-        summary = counter.summary(facts={"source_sealed": reader.sealed, "changes": changes.counts})
-        return writer, plan, summary, writer.seal(summary)
-    except OSError as error:
-        raise EvidenceFault.one(writer.path, f"could not be written ({error.strerror})", "the directory is left unsealed") from None
-    finally:
-        writer.close()
+    with new_draft() as draft:
+        try:
+            draft.writer.write_plan(plan, ((case.id, case.data) for case in planned.cases))
+            for trial, judgment in judged if first is None else itertools.chain((first,), judged):
+                go_on()
+                _keep(draft.writer, trial, judgment)
+                changes.add(trial.name, trial.record.get("judgment"), judgment)
+                counter.add(trial.case_id, trial.number, judgment, outcome_of(trial))
+            count_without_record(reader, counter)
+            draft.writer.write(layout.CHANGES, strict_json.pretty(changes.to_json()))
+            summary = counter.summary(facts={"source_sealed": reader.sealed, "changes": changes.counts})
+            seal = draft.writer.seal(summary)
+            go_on()
+            draft.publish()
+        except OSError as error:
+            raise EvidenceFault.one(draft.path, f"could not be written ({error.strerror})", "nothing was kept") from None
+    return draft.path, plan, summary, seal
 
 
 def _judged(
     reader: EvidenceReader, judge: Judge, criteria: str, grader: tuple[tuple[str, str], ...]
 ) -> Iterator[tuple[RetainedTrial, Judgment]]:
     for trial in reader.trials():
+        if trial.record.get("judgment") is not None:
+            judgment_of(trial)  # compared with the new one: it must be one
         yield trial, judge_trial(judge, evidence_of(reader, trial), criteria, grader)
 
 
@@ -155,10 +159,10 @@ def _keep(writer: EvidenceWriter, trial: RetainedTrial, judgment: Judgment) -> N
     writer.finish(folder, record)
 
 
-def _count_unrecorded(reader: EvidenceReader, counter: Counter) -> None:
-    """Trials that were void because they could not be recorded stay in the denominator as void."""
-    for name in (reader.summary or {}).get("unrecorded", ()):
-        case_id, _, number = name.rpartition("/")
-        failure = Failure(UNRECORDED, "no record of this trial could be written when it ran")
-        judgment = Judgment(Verdict.VOID, Basis.RECOMPUTED, (failure,), cause=UNRECORDED)
-        counter.add(case_id, int(number), judgment, None, recorded=False)
+def count_without_record(reader: EvidenceReader, counter: Counter) -> None:
+    """Trials that were started and have no record stay in the denominator, under the verdict that the run gave them.
+
+    Raises ``EvidenceFault`` for a summary of another shape.
+    """
+    for (case_id, number), judgment in without_record(reader).items():
+        counter.add(case_id, number, judgment, None, recorded=False)

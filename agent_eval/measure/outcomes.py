@@ -7,6 +7,7 @@ Does not own: opening and verifying the directory (`agent_eval.evidence`).
 from __future__ import annotations
 
 from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.grade.retained import without_record
 from agent_eval.measure.comparison import CaseCounts
 from agent_eval.measure.domain import OutOfDomain
 from agent_eval.records.plan import planned_numbers
@@ -21,7 +22,7 @@ def case_counts(reader: EvidenceReader) -> dict[str, CaseCounts]:
     A case of which a shard or a rerun plans no trial is not in it.
 
     A sealed directory's summary is what its manifest vouches for, and is enough. Of an unsealed one the finished
-    trials count and the rest is unrun. Raises EvidenceFault when the records do not add up.
+    trials count, those started and never finished are interrupted, and the rest is unrun. Raises EvidenceFault when the records do not add up.
     """
     planned = {case["id"]: len(planned_numbers(reader.plan, case["id"])) for case in reader.plan["cases"]}
     planned = {case_id: trials for case_id, trials in planned.items() if trials}
@@ -37,6 +38,8 @@ def case_counts(reader: EvidenceReader) -> dict[str, CaseCounts]:
         if column is None:
             raise EvidenceFault.one(f"trials/{trial.name}/trial.json", "has no verdict")
         counted[trial.case_id][column] = counted[trial.case_id].get(column, 0) + 1
+    for case_id, _ in without_record(reader):
+        counted[case_id]["interrupted"] = counted[case_id].get("interrupted", 0) + 1
     return {case_id: CaseCounts(**columns, unrun=planned[case_id] - sum(columns.values())) for case_id, columns in counted.items()}
 
 

@@ -50,7 +50,7 @@ class Tally:
         self._basis = {basis.value: dict.fromkeys(("passed", "failed", "void"), 0) for basis in Basis}
         self._limits: dict[str, int] = {}
         self._leaks = {"trials": 0, "processes": 0, "unreaped": 0}
-        self._unrecorded: list[tuple[str, int]] = []
+        self._unrecorded: dict[tuple[str, int], Judgment] = {}
         self.failed = 0
         self.done = 0
 
@@ -66,7 +66,7 @@ class Tally:
             self._basis[judgment.basis.value][column] += 1
         case.add_reasons(number, judgment.reasons)
         if not recorded:
-            self._unrecorded.append((case_id, number))
+            self._unrecorded[case_id, number] = judgment
         if outcome is not None:
             case.seconds += outcome.wall_s
             self._add_outcome(outcome)
@@ -89,6 +89,7 @@ class Tally:
         cases = {name: self._case_summary(tally, len(planned_numbers(plan, name))) for name, tally in self._cases.items()}
         totals: dict[str, int] = {name: sum(case[name] for case in cases.values()) for name in COUNTS}
         exit_code = exit_code_of(totals, signal)
+        unrecorded = self._unrecorded_judgments()
         not_scored = dict.fromkeys(text for case in self._plan["cases"] for text in case["not_scored"])
         return {
             "planned": self._plan["planned"],
@@ -100,17 +101,19 @@ class Tally:
             "not_scored": list(not_scored),
             "limits_reached": dict(sorted(self._limits.items())),
             "leaks": self._leaks,
-            "unrecorded": self._unrecorded_in_order(),
+            "unrecorded": list(unrecorded),
+            "unrecorded_judgments": unrecorded,
             "interrupted_by_signal": signal,
             "exit_code": int(exit_code),
             "verdict": verdict_word(exit_code),
             **(facts or {}),
         }
 
-    def _unrecorded_in_order(self) -> list[str]:
-        position = {case_id: place for place, case_id in enumerate(self._cases)}
-        found = sorted(self._unrecorded, key=lambda trial: (position[trial[0]], trial[1]))
-        return [f"{case_id}/{number:03d}" for case_id, number in found]
+    def _unrecorded_judgments(self) -> dict[str, object]:
+        """How each trial without a record was judged, in the order of the plan: nothing else on disk says it."""
+        place = {case_id: index for index, case_id in enumerate(self._cases)}
+        found = sorted(self._unrecorded.items(), key=lambda item: (place[item[0][0]], item[0][1]))
+        return {f"{case_id}/{number:03d}": judgment.to_json() for (case_id, number), judgment in found}
 
     def _case_summary(self, tally: _CaseTally, trials: int) -> dict[str, Any]:
         passed, failed = tally.counts["passed"], tally.counts["failed"]

@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_eval.grade.retained import without_record
 from agent_eval.records.plan import planned_numbers
 from agent_eval.records.problems import EvidenceFault, Problem
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
+    from agent_eval.records.judgment import Judgment
 
 COUNTS = ("planned", "passed", "failed", "void", "interrupted", "unrun")
 VERDICTS = ("pass", "fail", "void", "interrupted", "unrun")
@@ -102,21 +104,25 @@ def read_run(reader: EvidenceReader, summary: Mapping | None = None) -> RunRecor
     for name in COUNTS:
         if type(found.get(name)) is not int:
             raise EvidenceFault.one("summary.json", f"{name} is not a count")
-    lost = {str(name) for name in sequence(found.get("unrecorded"))}
+    lost = without_record(reader)
     lines = []
     for case in reader.plan["cases"]:
         for number in planned_numbers(reader.plan, case["id"]):
             trial = reader.trial(case["id"], number)
-            line = TrialLine(case["id"], number, "unrun", recorded=False) if trial is None else trial_line(trial)
-            if (case["id"], number) in reader.unfinished:
-                line = TrialLine(case["id"], number, "interrupted", (("interrupted", "started and never finished"),), recorded=False)
-            elif line.name in lost:
-                details = (("recording-failed", "its record could not be written"),)
-                line = TrialLine(case["id"], number, "void", details, recorded=False)
-            lines.append(line)
+            lines.append(_line_without(case["id"], number, lost) if trial is None else trial_line(trial))
     _require_agreement(found, lines)
     scopes = {case["id"]: str(case.get("scope") or "") for case in reader.plan["cases"]}
     return RunRecords(reader.path, reader.seal, reader.plan, found, tuple(lines), scopes)
+
+
+def _line_without(case_id: str, number: int, lost: Mapping[tuple[str, int], Judgment]) -> TrialLine:
+    """A trial that has no record: one of those that were started, or unrun."""
+    judgment = lost.get((case_id, number))
+    if judgment is None:
+        return TrialLine(case_id, number, "unrun", recorded=False)
+    details = tuple((failure.reason, failure.detail) for failure in judgment.failures)
+    verdict = "interrupted" if judgment.cause == "interrupted" else judgment.verdict.value
+    return TrialLine(case_id, number, verdict, details, recorded=False)
 
 
 def _require_agreement(summary: Mapping, lines: list[TrialLine]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from agent_eval.cli.report import check_targets, write_document
+from agent_eval.cli.streams import require_printed
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.exit_codes import ExitCode
@@ -26,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     data = statement(reader)
     if args.output is None:
         print(data.decode("ascii"), end="")
+        require_printed()
         return ExitCode.PASSED
     check_targets([args.output], reader.path, args.force)
     write_document(args.output, data, args.force)

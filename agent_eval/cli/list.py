@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from agent_eval.cli import consumers
+from agent_eval.cli.streams import require_printed
 from agent_eval.evidence.location import DEFAULT_ROOT, runs
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
@@ -28,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
         _print_runs()
     else:
         _print_offered(args.what)
+    require_printed()
     return ExitCode.PASSED
 
 

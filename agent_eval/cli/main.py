@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import sys
 
-from agent_eval.cli.streams import guard_streams
+from agent_eval.cli.streams import guard_streams, output_lost, require_printed
 from agent_eval.cli.table import COMMANDS, HIDDEN
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+
+_ELSEWHERE = "the exit code stands, and run.py status and show say the rest from the evidence"
 
 
 def main(argv: list[str]) -> int:
     """Run one command line and return its exit code. Prints; never raises."""
     streams = guard_streams()
     try:
-        return _dispatch(argv)
+        return _told(_dispatch(argv))
     except InvalidInput as error:
         return _say(error.problems, ExitCode.USAGE)
     except EvidenceFault as error:
@@ -38,15 +40,25 @@ def main(argv: list[str]) -> int:
         streams.finish()
 
 
+def _told(code: int) -> int:
+    """``code``, after saying that the result could not be printed when it could not. The code stands: it is about the trials."""
+    lost = output_lost()
+    if lost is not None:
+        _say((Problem("standard output", f"cannot be written ({lost})", _ELSEWHERE),), ExitCode.USAGE)
+    return code
+
+
 def _dispatch(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         _print_help()
+        require_printed()
         return ExitCode.PASSED if argv else ExitCode.USAGE
     name, rest = argv[0], argv[1:]
     if name == "--version":
         from agent_eval.grade.evaluator import VERSION
 
         print(f"agent-eval {VERSION}")
+        require_printed()
         return ExitCode.PASSED
     from agent_eval.cli import consumers
     from agent_eval.cli.parsing import CommandParser

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_run_options
+from agent_eval.cli.streams import require_printed
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.problems import InvalidInput, Problem
 
@@ -32,6 +33,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     if mode is not None:
         code = mode(args)
         if code is not None:
+            require_printed()
             return code
     from agent_eval.supervise.process import prepare_process
 
@@ -54,6 +56,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
         facts = {"shard": shard.to_json(), "chosen": shard_of(planned, shard)}
     if args.dry_run:
         print_plan(name, planned, args, facts)
+        require_printed()
         return ExitCode.PASSED
     executor = None
     if args.executor is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from agent_eval.cli.streams import require_printed
 from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
@@ -28,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     reader = EvidenceReader.open(path, unsealed_ok=True, check=False)
     if args.trial is not None:
         _show_trial(reader, args.trial)
+        require_printed()
         return ExitCode.PASSED
     counts = status(reader)
     print(f"{reader.plan['consumer']} ({counts['kind']}), {'sealed' if counts['sealed'] else 'unsealed'}: {escape(path)}")
@@ -39,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {line.name}  {escape(line.verdict)}  {seconds(line.wall_s)}  {escape(', '.join(line.reasons))}")
     print(f"planned {counts['planned']}, finished {counts['finished']}, interrupted {counts['interrupted']}, unrun {counts['unrun']}")
     print("run.py verify compares the files with the manifest; show does not")
+    require_printed()
     return ExitCode.PASSED
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from agent_eval.cli.streams import require_printed
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.status import status
@@ -26,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     found, part = status(reader), part_text(reader.plan)
     if args.json:
         print(json.dumps({**found, "part": part or None, "path": path}, sort_keys=True))
+        require_printed()
         return ExitCode.PASSED
     parts = ", ".join(f"{found[name]} {name}" for name in ("passed", "failed", "void", "interrupted", "unrun"))
     print(f"{found['consumer']} ({found['kind']}): planned {found['planned']} = {parts}")
@@ -33,4 +35,5 @@ def run(args: argparse.Namespace) -> int:
         print(part)
     print(f"sealed: {found['seal']}" if found["sealed"] else "unsealed: the finished trials are usable with --unsealed")
     print(f"evidence: {escape(path)}")
+    require_printed()
     return ExitCode.PASSED

@@ -397,6 +397,38 @@ def test_output_that_cannot_be_written_changes_nothing(write_case, tmp_path, how
     assert json.loads((run / "summary.json").read_text())["exit_code"] == 0
 
 
+@pytest.mark.parametrize(("action", "code"), [("pass", 0), ("fail", 1)])
+@pytest.mark.parametrize(("how", "why"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")])
+def test_a_result_that_could_not_be_printed_is_said_and_the_exit_code_stands(write_case, tmp_path, action: str, code: int, how: str, why: str) -> None:
+    line = f'"$0" "$1" check --case "$2" -q {how}'
+    case = write_case(command=command(action))
+    done = subprocess.run(["bash", "-c", line, sys.executable, str(ROOT / "run.py"), str(case)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert done.stderr == f"error: standard output: cannot be written ({why}); the exit code stands, and run.py status and show say the rest from the evidence\n"
+
+
+def test_a_reader_that_went_away_is_no_error(write_case, tmp_path) -> None:
+    line = 'set -o pipefail; "$0" "$1" check --case "$2" -q | true'
+    case = write_case(command=command("fail"))
+    done = subprocess.run(["bash", "-c", line, sys.executable, str(ROOT / "run.py"), str(case)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_commands_whose_result_is_what_they_print_do_not_succeed_without(run_py, write_case, tmp_path) -> None:
+    assert run_py("check", "--case", write_case(command=command("pass")), "-o", "e").returncode == 0
+    case = str(tmp_path / "case.case.json")
+    for arguments in (["attest", "e"], ["show", "e"], ["show", "e", "case/001"], ["status", "e"], ["status", "e", "--json"], ["list", "runs"],
+                      ["list", "consumers"], ["check", "--case", case, "--dry-run"], ["--help"], ["--version"]):  # fmt: skip
+        for how in ("> /dev/full", ">&-"):
+            line = f'exec "$0" "$@" {how}'
+            done = subprocess.run(["bash", "-c", line, sys.executable, str(ROOT / "run.py"), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 2, (arguments, how)
+            assert done.stderr.startswith("error: standard output: cannot be written (") and done.stderr.count("\n") == 1
+        line = 'set -o pipefail; "$0" "$@" | true'
+        done = subprocess.run(["bash", "-c", line, sys.executable, str(ROOT / "run.py"), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
 def test_jobs_give_the_same_evidence_but_for_times(run_py, write_case, tmp_path) -> None:
     cases = [write_case(id=f"c{i}", command=command("pass" if i % 2 else "fail")) for i in range(4)]
     arguments = [part for case in cases for part in ("--case", case)]

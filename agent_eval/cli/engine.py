@@ -1,58 +1,114 @@
-"""The engine behind ``--executor``: made before the first trial, let go after the last.
+"""The engine behind ``--executor``: found and made before the first trial, let go after the last.
 
-Owns finding the factory, and that no thread of an engine keeps a finished run from ending.
+Owns finding the factory, turning whatever it raises into one line, and that no thread of an engine keeps a finished
+run from ending.
 """
 
 from __future__ import annotations
 
+import argparse
 import concurrent.futures
 import importlib
 import multiprocessing
 import os
 import sys
 import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn
 
+from agent_eval.cli.run_display import run_and_print
 from agent_eval.records.exit_codes import ExitCode
+from agent_eval.records.plan import PlannedRun
 from agent_eval.records.problems import InvalidInput
+from agent_eval.report.visible_text import escape
+from agent_eval.trials.consumer import Consumer
+from agent_eval.trials.engine_calls import words
 from agent_eval.trials.remote_call import settle_pool_worker
+from agent_eval.trials.run import RunOptions
 
 _END_S = 5.0
+_WHERE = "--executor"
+_HOW = "give MODULE:FACTORY of a callable that returns an Executor; PYTHONPATH says where MODULE is"
+
+
+def find_factory(text: str) -> Callable[[], object]:
+    """The callable that ``MODULE:FACTORY`` names; it is not called. Raises ``InvalidInput`` when there is none."""
+    module, _, name = text.partition(":")
+    try:
+        factory: object = getattr(importlib.import_module(module), name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module that calls sys.exit(0) must not end a run as a success
+        _refuse(text, error)
+    if not callable(factory):
+        raise InvalidInput.one(_WHERE, f"{text} is a {type(factory).__name__}, and cannot be called", _HOW)
+    return factory
 
 
 def make_executor(text: str, jobs: int) -> concurrent.futures.Executor:
     """The executor that ``MODULE:FACTORY`` makes, called without arguments.
 
-    The class ``ProcessPoolExecutor`` itself gets as many workers as trials may be outstanding, and they end with this
-    process however it ends. Raises ``InvalidInput`` when no executor comes of it.
+    The class ``ProcessPoolExecutor`` itself gets as many workers as trials may be outstanding. They are not forked from
+    this process, which has threads by then, and they end with it however it ends. Raises ``InvalidInput`` when no executor comes of it.
     """
-    module, _, name = text.partition(":")
-    where, how = "--executor", "give MODULE:FACTORY of a callable that returns an Executor; PYTHONPATH says where MODULE is"
+    factory = find_factory(text)
     try:
-        factory = getattr(importlib.import_module(module), name)
         if factory is concurrent.futures.ProcessPoolExecutor:
-            return factory(max_workers=jobs, initializer=settle_pool_worker)
+            methods = multiprocessing.get_all_start_methods()
+            context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+            return concurrent.futures.ProcessPoolExecutor(jobs, context, settle_pool_worker)
         made = factory()
-    except (ImportError, AttributeError, TypeError, ValueError, SyntaxError, OSError, RuntimeError) as error:
-        raise InvalidInput.one(where, f"{text}: {type(error).__name__}: {error}", how) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        _refuse(text, error)
     if not isinstance(made, concurrent.futures.Executor):
-        raise InvalidInput.one(where, f"{text} made a {type(made).__name__}, not a concurrent.futures.Executor", how)
+        raise InvalidInput.one(_WHERE, f"{text} made a {type(made).__name__}, not a concurrent.futures.Executor", _HOW)
     return made
 
 
+def _refuse(text: str, error: BaseException) -> NoReturn:
+    raise InvalidInput.one(_WHERE, f"{text}: {words(error)}", _HOW) from None
+
+
+def run_through(text: str, consumer: Consumer, planned: PlannedRun, options: RunOptions, args: argparse.Namespace) -> int:
+    """Make the engine that ``text`` names, run and print, and let go of it; returns the exit code."""
+    executor = make_executor(text, args.jobs)
+    try:
+        code = run_and_print(consumer, planned, replace(options, executor=executor), args)
+    except BaseException:
+        _shut_down(executor).join(_END_S)
+        raise
+    let_go(executor, code)
+    return code
+
+
 def let_go(executor: concurrent.futures.Executor, code: int) -> None:
-    """Shut the engine down; where that takes long, end this process with ``code`` all the same.
+    """Shut the engine down; where that takes long, end this process with ``code`` all the same. What it raises is a note.
 
     The evidence is sealed and the result printed by now. A trial that was given up may still run: the interpreter would
     wait for the engine's threads, and so for the trial. An interrupted run does not wait at all.
     """
-    closing = threading.Thread(target=executor.shutdown, name="engine-shutdown", daemon=True)
-    closing.start()
+    closing = _shut_down(executor)
     try:
         closing.join(0.0 if code > ExitCode.INTERNAL else _END_S)
     except KeyboardInterrupt:
         pass
     if closing.is_alive():
         _end_now(code)
+
+
+def _shut_down(executor: concurrent.futures.Executor) -> threading.Thread:
+    def call() -> None:
+        try:
+            executor.shutdown()
+        except BaseException as error:
+            print(f"note: the engine was not shut down: {escape(words(error))}", file=sys.stderr)
+
+    closing = threading.Thread(target=call, name="engine-shutdown", daemon=True)
+    closing.start()
+    return closing
 
 
 def _end_now(code: int) -> None:

@@ -47,6 +47,8 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     from agent_eval.trials.run import RunOptions
     from agent_eval.trials.selection import parse_shard, shard_of
 
+    if args.executor is not None:
+        from agent_eval.cli import engine
     facts: dict[str, Any] = {}
     shard = None if args.shard is None else parse_shard(args.shard, os.environ)
     planned = consumer.plan(args)
@@ -55,25 +57,16 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
     if shard is not None:
         facts = {"shard": shard.to_json(), "chosen": shard_of(planned, shard)}
     if args.dry_run:
+        if args.executor is not None:
+            engine.find_factory(args.executor)
         print_plan(name, planned, args, facts)
         require_printed()
         return ExitCode.PASSED
-    executor = None
-    if args.executor is not None:
-        from agent_eval.cli import engine
-
-        # After the plan, which may start processes: none is forked once an engine has threads.
-        executor = engine.make_executor(args.executor, args.jobs)
-    options = RunOptions((name, *argv), **common_options(name, args), plan_facts=facts, executor=executor)
-    try:
-        code = run_and_print(consumer, planned, options, args)
-    except BaseException:
-        if executor is not None:
-            executor.shutdown(wait=False)
-        raise
-    if executor is not None:
-        engine.let_go(executor, code)
-    return code
+    options = RunOptions((name, *argv), **common_options(name, args), plan_facts=facts)
+    if args.executor is None:
+        return run_and_print(consumer, planned, options, args)
+    # After the plan, which may start processes: none is forked once an engine has threads.
+    return engine.run_through(args.executor, consumer, planned, options, args)
 
 
 def parse(consumer: Consumer, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

@@ -54,8 +54,8 @@ class PlannedCase:
     """One case of a plan. ``data`` becomes ``cases/<id>.json`` byte for byte.
 
     ``critical`` marks a case whose regression forbids calling a candidate improved. ``commands_s`` is how long the commands
-    of one trial may take together, graces included; ``None``: one command of the run's limits. It is for whoever
-    waits for a worker and no part of the plan.
+    of one trial may take together, graces included; ``None``: one command of the run's limits. ``files_bytes`` is how much
+    a trial may keep besides captured output and report. Both are for whoever waits for a worker and no part of the plan.
     """
 
     id: str
@@ -64,6 +64,7 @@ class PlannedCase:
     not_scored: tuple[str, ...] = ()
     critical: bool = False
     commands_s: float | None = None
+    files_bytes: int = 0
 
     def to_json(self) -> dict[str, object]:
         """The case's line in ``plan.json``."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 
+from agent_eval.records.digests import read_file, sha256_file
 from agent_eval.supervise.scratch import Scratch
 from agent_eval.trials.execution import Execution, Place
 
@@ -17,6 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 # The folder was made new for the trial, so that only its subject can have put something there (a link is EEXIST or ELOOP, too).
 _PLANTED = (os.strerror(errno.EEXIST), os.strerror(errno.ELOOP))
 _NOTICEABLE_BYTES = 64 * 1024
+_MAX_FILE_BYTES = 2 << 30  # no file of a trial is larger: what is, was put there
 
 Places = tuple[Place | None, Place | None]
 
@@ -50,14 +51,20 @@ def brought_about_by_subject(execution: Execution, places: Places | None, scratc
     return None
 
 
-def read_regular(path: str) -> bytes | None:
-    """The content of a captured file; ``None`` when something else is in its place: reading a FIFO would never end."""
+def read_regular(path: str, max_bytes: int = _MAX_FILE_BYTES) -> bytes | None:
+    """The content of a captured file; ``None`` when something else is in its place (reading a FIFO would never end), or more than ``max_bytes``."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        return read_file(path, max_bytes=max_bytes)
+    except (OSError, ValueError):
         return None
-    with open(descriptor, "rb") as stream:
-        return stream.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def is_content(path: str, sha256: str) -> bool:
+    """Whether a file has the digest ``sha256``, for one that is too large to be held."""
+    try:
+        return os.lstat(path).st_size <= _MAX_FILE_BYTES and sha256_file(path) == sha256
+    except (OSError, ValueError):
+        return False
 
 
 def _same_disk(path: str, other: str) -> bool:

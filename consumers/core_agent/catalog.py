@@ -24,6 +24,8 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
 DEFAULT_SEED = 1
 MAX_SEED = (1 << 63) - 1
 MAX_VARIANTS = 20
+#: Of a trial, besides captured output: the workspace's listings and contents, events, and the exchanges with a model.
+MAX_FILES_BYTES = 1 << 30
 
 SCRIPTED_NOTE = "Capability of a model: the subject is scripted, so a pass proves the plumbing only"
 
@@ -101,16 +103,17 @@ def planned_cases(scenarios: dict[str, Scenario], wanted: dict[str, set[int]], s
     return tuple(cases)
 
 
-def with_durations(cases: tuple[PlannedCase, ...], scenarios: dict[str, Scenario], limits: Limits, agent_commands: int) -> tuple[PlannedCase, ...]:
-    """The cases with how long a trial of each may take, its hidden check included.
+def with_bounds(cases: tuple[PlannedCase, ...], scenarios: dict[str, Scenario], limits: Limits, agent_commands: int) -> tuple[PlannedCase, ...]:
+    """The cases with how long a trial of each may take, its hidden check included, and how much it may keep.
 
-    Whoever waits for a worker must not give up a trial whose subject is slow there too: that is a failure and no void.
+    Whoever waits for a worker must not give up a trial whose subject is slow there too, or large: that is a failure and no void.
     """
     bounded = []
     for case in cases:
         hidden = scenarios[case.id.rpartition("@")[0]].hidden
         checks_s = 0.0 if hidden is None else 2 * (hidden.timeout_s + plan.DEFAULT_GRACE_S)
-        bounded.append(replace(case, commands_s=agent_commands * (limits.timeout_s + limits.grace_s) + checks_s))
+        commands_s = agent_commands * (limits.timeout_s + limits.grace_s) + checks_s
+        bounded.append(replace(case, commands_s=commands_s, files_bytes=MAX_FILES_BYTES))
     return tuple(bounded)
 
 

@@ -99,7 +99,7 @@ class CoreAgent:
             raise InvalidInput(problems)
         # With an adapter a control trial may follow, and each has the adapter's commands before it.
         agent_commands = 1 if args.adapter is None else 2 * (1 + len(agent.adapter.execution.pre))
-        cases = catalog.with_durations(cases, scenarios, limits, agent_commands)
+        cases = catalog.with_bounds(cases, scenarios, limits, agent_commands)
         notes = (*agent.notes(pass_names, os.environ), *(f"scenario {scenario.name}: its solution passes, doing nothing fails" for scenario in own))
         if args.seed == "random":
             notes += (f"task seed: {seed}",)

@@ -86,8 +86,10 @@ class SelfEval:
         if problems:
             raise InvalidInput(problems)
         observed = _observe(args, suite, read)
+        kept = {case_id: len(strict_json.pretty(sections)) for case_id, sections in observed.items()}
         cases = tuple(
-            PlannedCase(case_id, item.data, f"receipt {item.run_id}", suite.cannot_exercise) for case_id, item in read.items()
+            PlannedCase(case_id, item.data, f"receipt {item.run_id}", suite.cannot_exercise, files_bytes=kept.get(case_id, 0))
+            for case_id, item in read.items()
         )
         subject: dict[str, object] = {
             "suite": {"id": suite.id, "revision": suite.revision, "sha256": suite.sha256, "text": suite.text},

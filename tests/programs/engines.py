@@ -112,7 +112,6 @@ def bad():
             lambda: _returned(None),
             lambda: _returned(RemoteResult(b"{}")),
             lambda: _returned(RemoteResult(b"not json")),
-            lambda: _returned(RemoteResult(b'{"request":{},"outcome":null,"identity":{},"record":{},"interrupted":false,"errors":[],"error_numbers":[],"held":[0,0],"tampered":null}', (("../../escaped", b"x"),))),
             lambda: _returned(RemoteResult(refusal="no")),
             lambda: _raise(RuntimeError("shut down")),
         ]

@@ -52,6 +52,12 @@ def source_record(reader: EvidenceReader) -> dict[str, object]:
     return {"run_id": reader.plan["run_id"], "plan_sha256": reader.plan["plan_sha256"], "seal": reader.seal}
 
 
+def history_facts(reader: EvidenceReader) -> dict[str, object]:
+    """What the summary of a merged directory says of reruns: a second judging must not make it forgotten."""
+    summary = reader.summary or {}
+    return {name: summary[name] for name in ("rerun_after_interrupt", "rerun_after_unrun") if name in summary}
+
+
 def planned_from(reader: EvidenceReader) -> PlannedRun:
     """The plan of a retained run, to be judged or rechecked again under the same denominator."""
     plan = reader.plan
@@ -128,7 +134,7 @@ def regrade(
                 counter.add(trial.case_id, trial.number, judgment, outcome_of(trial))
             count_without_record(reader, counter)
             draft.writer.write(layout.CHANGES, strict_json.pretty(changes.to_json()))
-            summary = counter.summary(facts={"source_sealed": reader.sealed, "changes": changes.counts})
+            summary = counter.summary(facts={"source_sealed": reader.sealed, "changes": changes.counts, **history_facts(reader)})
             seal = draft.writer.seal(summary)
             go_on()
             draft.publish()

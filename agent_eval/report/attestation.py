@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+_REDRAWN = ("rerun_after_interrupt", "rerun_after_unrun")
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -107,7 +108,7 @@ def _configuration(reader: EvidenceReader, run: RunRecords, by_verdict: Mapping[
     plan = reader.read(layout.PLAN)
     if plan is None:
         raise EvidenceFault.one(layout.PLAN, "missing")
-    counts: dict[str, object] = {name: run.summary[name] for name in COUNTS}
+    counts: dict[str, object] = {name: run.summary[name] for name in (*COUNTS, *_REDRAWN) if name in run.summary}
     named = {f"{name}_tests": by_verdict[name] for name in ("void", "interrupted", "unrun")}
     made = {name: run.plan.get(name) for name in ("run_id", "consumer", "kind", "plan_sha256", "created_at", "evaluator")}
     part = part_text(run.plan)

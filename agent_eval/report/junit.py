@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from agent_eval.evidence import layout
 from agent_eval.report.excerpts import excerpt
-from agent_eval.report.parts_text import part_text
+from agent_eval.report.parts_text import part_text, redraw_text
 from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.visible_text import count, escape
 
@@ -78,7 +78,7 @@ def _suite(
     }
     suite = ElementTree.Element("testsuite", attributes)
     properties = ElementTree.SubElement(suite, "properties")
-    facts = (("scope", run.scope_of(case_id)), ("evidence", run.path), ("seal", run.seal or "unsealed"), ("part", part_text(run.plan)))
+    facts = (("scope", run.scope_of(case_id)), ("evidence", run.path), ("seal", run.seal or "unsealed"), ("part", part_text(run.plan)), ("reruns", redraw_text(run.summary)))
     for name, value in facts:
         if value or name == "scope":
             ElementTree.SubElement(properties, "property", name=name, value=escape(value))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from agent_eval.report.parts_text import part_text
+from agent_eval.report.parts_text import part_text, redraw_text
 from agent_eval.report.records_view import RunRecords, mapping, number, read_run, sequence
 from agent_eval.report.tables import headline, proportion
 from agent_eval.report.visible_text import escape, seconds
@@ -30,6 +30,8 @@ def markdown_summary(reader: EvidenceReader, summary: Mapping | None = None) -> 
     lines = [f"## {code(str(run.plan.get('consumer')))}: {code(verdict)}", "", f"**{headline(run.summary)}**", ""]
     part = part_text(run.plan)
     lines += [code(part), ""] if part else []
+    redrawn = redraw_text(run.summary)
+    lines += [f"{redrawn}.", ""] if redrawn else []
     lines += _cases(run)
     lines += _trials(run)
     not_scored = [str(item) for item in sequence(run.summary.get("not_scored"))]

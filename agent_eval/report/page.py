@@ -19,7 +19,7 @@ from agent_eval.report.changes_page import changes_section
 from agent_eval.report.comparison_page import comparison_sections
 from agent_eval.report.markup import Markup, join, tag
 from agent_eval.report.overview import section, table, trial_link, verdict_badge
-from agent_eval.report.parts_text import part_text
+from agent_eval.report.parts_text import part_text, redraw_text
 from agent_eval.report.records_view import RunRecords, TrialLine, read_run, retained
 from agent_eval.report.trial_page import MIN_TRIAL_BYTES, trial_json
 from agent_eval.report.visible_text import seconds
@@ -107,6 +107,7 @@ def _top(run: RunRecords, main: Markup) -> Markup:
         tag("p", str(run.plan.get("consumer")), " · ", run.kind, " · ", str(run.plan.get("created_at")), class_="note"),
         tag("h1", _headline(run)),
         tag("p", part, class_="note") if (part := part_text(run.plan)) else None,
+        tag("p", tag("b", redrawn), class_="note") if (redrawn := redraw_text(run.summary)) else None,
         tag("p", "Verdict: ", tag("b", verdict, class_=_verdict_style(run)), _sealed(run), class_="verdict"),
         tag("nav", *(tag("a", label, href=f"#{target}") for target, label in links), aria_label="Sections"),
     )

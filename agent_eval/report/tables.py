@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent_eval.records.exit_codes import MEANING
-from agent_eval.report.parts_text import part_text
+from agent_eval.report.parts_text import part_text, redraw_text
 from agent_eval.report.statistics_text import share
 from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
@@ -182,6 +182,8 @@ def _footing(plan: Mapping, summary: Mapping, width: int) -> list[str]:
         lines.append("leaks: none")
     if leaks.get("unreaped"):
         lines.append(f"could not be ended: {count(leaks['unreaped'], 'process', 'processes')}, named in trial.json")
+    if redrawn := redraw_text(summary):
+        lines.append(redrawn)
     if summary.get("unrecorded"):
         lines.append(f"not recorded: {', '.join(escape(name) for name in summary['unrecorded'][:10])}")
     subject = plan.get("subject") or {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agent_eval.evidence import layout
 from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
 from agent_eval.evidence.writer import EvidenceWriter
-from agent_eval.grade.regrade import ChangeList, evidence_of, planned_from
+from agent_eval.grade.regrade import ChangeList, evidence_of, history_facts, planned_from
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.records import strict_json
 from agent_eval.records.judgment import Judgment
@@ -76,5 +76,5 @@ class Recheck:
     def write_changes(self, writer: EvidenceWriter) -> dict[str, object]:
         """Write ``changes.json`` into the new evidence; returns what the summary says of it."""
         writer.write(layout.CHANGES, strict_json.pretty(self.changes.to_json()))
-        return {"changes": self.changes.counts, "source_sealed": self._reader.sealed}
+        return {"changes": self.changes.counts, "source_sealed": self._reader.sealed, **history_facts(self._reader)}
 

@@ -54,7 +54,7 @@ def parts(made: pathlib.Path, tmp_path: pathlib.Path) -> dict[str, tuple[str, in
         "regraded": ("part 1 of 2 of the plan: 2 of its 4 trials", 2),
         "one-case": ("part 2 of 2 of the plan: 1 of its 2 trials", 1),
         "empty": ("part 5 of 5 of the plan: 0 of its 4 trials", 0),
-        "rerun": (f"rerun of {run_id}: 3 of the plan's 6 trials", 3),
+        "rerun": (f"rerun of {run_id}: 3 of the plan's 6 trials (what failed, for debugging)", 3),
     }
 
 
@@ -192,3 +192,39 @@ def test_a_recheck_of_a_shard_is_of_the_same_part(run_py, tmp_path) -> None:
     assert (done.returncode, summary["planned"], summary["passed"], summary["unrun"]) == (0, 1, 1, 0)
     assert run_py("report", "r", "-o", "r.html").returncode == 0
     assert "part 2 of 4 of the plan: 1 of its 4 trials" in run_py("status", "r").stdout
+
+
+# The first time it is about to fail it interrupts its own run instead; the next draw of the trial passes.
+ESCAPING = """
+import json, os, signal, sys
+flag = sys.argv[2] + "/flag"
+if os.path.exists(flag):
+    json.dump({"passed": True}, open(sys.argv[1], "w"))
+else:
+    open(flag, "w").close()
+    harness = int(open(f"/proc/{os.getppid()}/stat").read().rsplit(")", 1)[1].split()[1])
+    os.kill(harness, signal.SIGINT)
+    sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="skipped: reads /proc")
+def test_a_draw_after_an_interrupt_is_said_wherever_the_whole_is_shown(run_py, write_case, tmp_path) -> None:
+    (tmp_path / "escaping.py").write_text(ESCAPING)
+    case = write_case(command=[sys.executable, str(tmp_path / "escaping.py"), "{report}", str(tmp_path)])
+    assert run_py("check", "--case", case, "--trials", 2, "-o", "first").returncode == 130
+    rest = run_py("rerun", "--unrun", "first", "-o", "rest")
+    assert rest.returncode == 0
+    assert "of the plan's 2 trials (what was unrun or interrupted)" in rest.stdout
+    merged = run_py("merge", "first", "rest", "-o", "whole")
+    words = "1 trial was interrupted and drawn again: a subject can interrupt its own run to get another draw, so look at why"
+    assert merged.returncode == 0 and words in merged.stdout
+    assert run_py("report", "whole", "-o", "p.html", "--markdown", "m.md", "--junit", "j.xml").returncode == 0
+    for name in ("p.html", "m.md", "j.xml"):
+        assert words in (tmp_path / name).read_text(), name
+    assert json.loads(run_py("attest", "whole").stdout)["predicate"]["configuration"][0]["annotations"]["rerun_after_interrupt"] == 1
+    regraded = run_py("regrade", "whole", "-o", "again")
+    assert words in regraded.stdout, "a second judging does not make it forgotten"
+    assert json.loads((tmp_path / "again" / "summary.json").read_text())["rerun_after_interrupt"] == 1
+    assert run_py("check", "--case", case, "-o", "plain").returncode == 0
+    assert "drawn again" not in run_py("merge", "plain", "-o", "alone").stdout

@@ -77,13 +77,31 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--timeout", type=seconds, metavar="S", help="wall seconds for one trial")
     group.add_argument("--max-output-bytes", type=byte_count, metavar="N", help="cap on output and report together, 1KiB to 64MiB (default: 8MiB)")
     group.add_argument("--grace", type=seconds, metavar="S", help="seconds between SIGTERM and SIGKILL (default: 1)")
-    group.add_argument("-j", "--jobs", type=job_count, default=1, metavar="N", help="trials at once, or auto (default: 1)")
+    add_way_options(group)
     group.add_argument("--shard", metavar="K/N", help="do part K of N of the plan; auto or auto/N in a job array")
+    group.add_argument("--dry-run", action="store_true", help="validate and print the plan; run and write nothing")
+    group.add_argument("--allow-credential-shape", action="append", default=[], metavar="WHERE", help="accept something shaped like a credential at this place")
+    group.add_argument("--regrade", metavar="DIR", help="the same as run.py regrade DIR")
+
+
+def add_way_options(group: argparse._ActionsContainer) -> None:
+    """Options of every command that runs trials, about the way and not the plan: a rerun has its own."""
+    group.add_argument("-j", "--jobs", type=job_count, default=1, metavar="N", help="trials at once, or auto (default: 1)")
     group.add_argument("--executor", metavar="MODULE:FACTORY", help="run trials through a concurrent.futures.Executor")
     group.add_argument("-x", "--max-fail", type=positive, metavar="N", help="start no trial after N have failed")
     group.add_argument("--sync", choices=("seal", "trial"), default="seal", help="make evidence durable at the seal, or after every trial")
-    group.add_argument("--dry-run", action="store_true", help="validate and print the plan; run and write nothing")
     group.add_argument("--junit", metavar="FILE", help="also write JUnit XML, a testcase for each planned trial")
     group.add_argument("--markdown", metavar="FILE", help="also write a summary for the page of a CI job")
-    group.add_argument("--allow-credential-shape", action="append", default=[], metavar="WHERE", help="accept something shaped like a credential at this place")
-    group.add_argument("--regrade", metavar="DIR", help="the same as run.py regrade DIR")
+
+
+def ways_given(args: argparse.Namespace) -> dict[str, str]:
+    """The options of :func:`add_way_options` that differ from their defaults, as they are written."""
+    given = {
+        "--jobs": None if args.jobs == 1 else args.jobs,
+        "--executor": args.executor,
+        "--max-fail": args.max_fail,
+        "--sync": None if args.sync == "seal" else args.sync,
+        "--junit": args.junit,
+        "--markdown": args.markdown,
+    }
+    return {name: f"{name} {value}" for name, value in given.items() if value is not None}

@@ -10,8 +10,8 @@ import argparse
 import sys
 
 from agent_eval.cli import consumers
-from agent_eval.cli.parsing import CommandParser, add_output_options, job_count
-from agent_eval.cli.run_command import parse
+from agent_eval.cli.parsing import CommandParser, add_output_options, add_way_options, ways_given
+from agent_eval.cli.run_command import check_formats, common_options, parse
 from agent_eval.cli.run_display import run_and_print
 from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
@@ -24,6 +24,7 @@ from agent_eval.grade.retained import Retained, Stage
 from agent_eval.records.judgment import Verdict
 from agent_eval.records.plan import PlannedRun, planned_numbers
 from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem
+from agent_eval.report.visible_text import escape
 from agent_eval.supervise.process import prepare_process
 from agent_eval.trials.run import RunOptions
 
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--failed", action="store_true", help="the trials that failed")
     parser.add_argument("--keep-workspace", action="store_true", help="leave each trial's scratch folder and say where it is")
     parser.add_argument("--unsealed", action="store_true", help="take an unsealed directory")
-    parser.add_argument("-j", "--jobs", type=job_count, default=1, metavar="N", help="trials at once, or auto (default: 1)")
+    add_way_options(parser.add_argument_group("trials"))
     add_output_options(parser)
 
 
@@ -46,6 +47,11 @@ def run(args: argparse.Namespace) -> int:
     """Plan from the earlier command line, check what is frozen, run the chosen trials."""
     if (args.unrun, args.failed, args.trial is not None).count(True) != 1:
         raise InvalidInput.one("rerun", "choose one of --unrun, --failed and CASE/NNN")
+    if args.keep_workspace and args.executor is not None:
+        raise InvalidInput.one("--keep-workspace", "workspaces are on the workers with --executor", "leave one of the two out")
+    check_formats(args)
+    if args.executor is not None:
+        from agent_eval.cli import engine
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
     require_plan(reader.plan, args.directory)
     kind = reader.plan.get("kind", "run")
@@ -65,16 +71,22 @@ def run(args: argparse.Namespace) -> int:
     prepare_process()
     planned = consumer.plan(then)
     _check_frozen(reader, name, planned, required=args.unrun)
+    _say_what_is_left_out(then, args)
     facts = {"kind": "rerun", "rerun": _choice(args), "chosen": chosen, "source": source_record(reader), "source_sealed": reader.sealed}
     options = RunOptions(
-        argv=tuple(reader.plan["argv"]),
-        output=args.output,
-        jobs=args.jobs,
-        consumer_folder=consumers.folder_of(name),
-        plan_facts=facts,
-        keep_scratch=args.keep_workspace,
+        tuple(reader.plan["argv"]), **common_options(name, args), plan_facts=facts, keep_scratch=args.keep_workspace
     )
-    return run_and_print(consumer, planned, options, args)
+    if args.executor is None:
+        return run_and_print(consumer, planned, options, args)
+    return engine.run_through(args.executor, consumer, planned, options, args)
+
+
+def _say_what_is_left_out(then: argparse.Namespace, now: argparse.Namespace) -> None:
+    """How the earlier run was made is not how this one is: a cluster may be gone, and a report is not to be overwritten."""
+    given = ways_given(now)
+    left_out = [text for name, text in ways_given(then).items() if name not in given]
+    if left_out:
+        print(f"note: the earlier run had {escape(', '.join(left_out))}; a rerun has what it is given itself", file=sys.stderr)
 
 
 def _choice(args: argparse.Namespace) -> str:

@@ -39,10 +39,7 @@ def run(name: str, parser: argparse.ArgumentParser, argv: list[str]) -> int:
 
     prepare_process()
     refuse_credentials([name, *argv], args.allow_credential_shape)
-    if args.junit or args.markdown:
-        from agent_eval.cli.report import check_before_run
-
-        check_before_run(args.junit, args.markdown)
+    check_formats(args)
     from agent_eval.cli.run_display import run_and_print
     from agent_eval.trials.run import RunOptions
     from agent_eval.trials.selection import parse_shard, shard_of
@@ -77,8 +74,16 @@ def parse(consumer: Consumer, parser: argparse.ArgumentParser, argv: list[str]) 
     return parser.parse_args(argv)
 
 
+def check_formats(args: argparse.Namespace) -> None:
+    """Refuse CI formats that could not be written after the run."""
+    if args.junit or args.markdown:
+        from agent_eval.cli.report import check_before_run
+
+        check_before_run(args.junit, args.markdown)
+
+
 def common_options(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """How to run, as far as every consumer's command line says it."""
+    """How to run, as far as every command line says it that runs trials."""
     return {
         "output": args.output,
         "jobs": args.jobs,

@@ -23,6 +23,7 @@ _BLOCK_BYTES = 1 << 20
 _LENGTH_BYTES = 8
 _OTHER_BYTES = 64 << 20  # of an answer besides files: their names, and the run as JSON
 _MAX_ERROR_BYTES = 4096
+_END_S = 5.0  # for a supervisor that has answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _end(process: subprocess.Popen[bytes], until: float) -> None:
     import subprocess
 
     try:
-        process.wait(max(0.0, until - time.monotonic()))
+        process.wait(max(0.0, min(_END_S, until - time.monotonic())))
     except subprocess.TimeoutExpired:
         process.kill()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval.evidence import layout
 from agent_eval.records import strict_json
+from agent_eval.report.records_view import digits
 
 if TYPE_CHECKING:
     from agent_eval.evidence.reader import RetainedTrial
@@ -32,8 +33,8 @@ class Citations:
     def find(self, pointer: str) -> object:
         """The JSON value or the line of text, :data:`NOTHING` when there is none."""
         name, _, place = pointer.partition("#")
-        if place[:1] == "L" and place[1:].isascii() and place[1:].isdecimal():
-            return self._line(name, int(place[1:]))
+        if place[:1] == "L" and (line := digits(place[1:])) is not None:
+            return self._line(name, line)
         value = self._document(name)
         for part in place.strip("/").split("/") if place.strip("/") else ():
             value = _below(value, part.replace("~1", "/").replace("~0", "~"))
@@ -55,8 +56,8 @@ class Citations:
 
 
 def _below(value: object, key: str) -> object:
-    if isinstance(value, list) and key.isascii() and key.isdecimal() and int(key) < len(value):
-        return value[int(key)]
+    if isinstance(value, list) and (index := digits(key)) is not None and index < len(value):
+        return value[index]
     if isinstance(value, Mapping) and key in value:
         return value[key]
     return NOTHING

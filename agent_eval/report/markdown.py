@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from agent_eval.report.parts_text import part_text, redraw_text
-from agent_eval.report.records_view import RunRecords, mapping, number, read_run, sequence
+from agent_eval.report.records_view import RunRecords, largest_k, mapping, number, read_run, sequence
 from agent_eval.report.tables import headline, proportion
 from agent_eval.report.visible_text import escape, seconds
 
@@ -51,7 +51,7 @@ def _cases(run: RunRecords) -> list[str]:
     rows = []
     for case_id, counted in found[:MAX_CASES]:
         able, reliable = mapping(counted.get("pass_at_k")), mapping(counted.get("pass_hat_k"))
-        k = str(max((int(key) for key in able if str(key).isdecimal()), default=1))
+        k = str(max(1, largest_k(able)))
         judged = int(number(counted.get("passed")) or 0) + int(number(counted.get("failed")) or 0)
         rest = [f"{counted[name]} {name}" for name in ("void", "interrupted", "unrun") if number(counted.get(name))]
         both = f"pass@{k} {proportion(able.get(k))}, pass^{k} {proportion(reliable.get(k))}"

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from agent_eval.measure.intervals import clopper_pearson
 from agent_eval.report.charts import dot_interval, gauge, interval_axis
 from agent_eval.report.markup import Markup, join, tag, text
-from agent_eval.report.records_view import RunRecords, TrialLine, mapping, number, sequence
+from agent_eval.report.records_view import RunRecords, TrialLine, largest_k, mapping, number, sequence
 from agent_eval.report.tables import proportion, reliability_text
 from agent_eval.report.visible_text import count, seconds, size
 
@@ -136,7 +136,7 @@ def _plot(case_id: str, found: Mapping, passed: int, judged: int, planned: int) 
     able, reliable = mapping(found.get("pass_at_k")), mapping(found.get("pass_hat_k"))
     low, high = bounds(passed, judged)
     lines = [("pass@1 = pass^1", passed / judged if judged else None, low, high)]
-    k = max((int(key) for key in {*able, *reliable} if str(key).isdecimal()), default=1)
+    k = max(1, largest_k(able, reliable))
     if k > 1:
         lines.append((f"pass@{k}", number(able.get(str(k))), 1 - (1 - low) ** k, 1 - (1 - high) ** k))
         lines.append((f"pass^{k}", number(reliable.get(str(k))), low**k, high**k))

@@ -196,3 +196,14 @@ def sequence(value: object) -> list:
 def number(value: object) -> float | None:
     """``value`` when it is a number, else ``None``."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def digits(text: object) -> int | None:
+    """``text`` as a whole number when it is one to nine ASCII digits, else ``None``: what somebody else wrote may be of any script and length."""
+    short = isinstance(text, str) and len(text) <= 9 and text.isascii() and text.isdecimal()
+    return int(text) if short else None  # type: ignore[call-overload]
+
+
+def largest_k(*by_k: Mapping) -> int:
+    """The largest k for which pass@k or pass^k of a case is defined, 0 when nothing was judged."""
+    return max((k for table in by_k for key in table if (k := digits(key)) is not None), default=0)

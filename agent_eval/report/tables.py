@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent_eval.records.exit_codes import MEANING
 from agent_eval.report.parts_text import part_text, redraw_text
+from agent_eval.report.records_view import largest_k
 from agent_eval.report.statistics_text import share
 from agent_eval.report.visible_text import cells, count, escape, fit, pad
 
@@ -97,7 +98,7 @@ def _case_rows(summary: Mapping, spent: Mapping[str, float], width: int) -> list
         # A stable sort keeps the plan's order among equals.
         cases.sort(key=lambda item: item[1]["passed"] / (item[1]["planned"] or 1))
         cases = cases[:MAX_ROWS]
-    repeated = any(largest_k(counted) > 1 for _, counted in cases)
+    repeated = any(largest_k(counted.get("pass_at_k") or {}) > 1 for _, counted in cases)
     rows = [["case", "passed", *(["pass@k / pass^k"] if repeated else []), "seconds", "reasons"]]
     for case_id, counted in cases:
         row = [fit(escape(case_id), _MAX_CASE_CELLS), f"{counted['passed']}/{counted['planned']}"]
@@ -121,13 +122,8 @@ def _columns(rows: list[list[str]], width: int) -> list[str]:
     return lines
 
 
-def largest_k(counted: Mapping) -> int:
-    """The largest k for which pass@k and pass^k of a case are defined, 0 when nothing was judged."""
-    return max((int(k) for k in counted.get("pass_at_k") or {} if str(k).isdecimal()), default=0)
-
-
 def _both_k(counted: Mapping) -> str:
-    k = largest_k(counted)
+    k = largest_k(counted.get("pass_at_k") or {})
     if k == 0:
         return "undefined"
     able, reliable = counted["pass_at_k"].get(str(k)), (counted.get("pass_hat_k") or {}).get(str(k))

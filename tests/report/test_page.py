@@ -17,8 +17,11 @@ from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.problems import EvidenceFault
 from agent_eval.report import overview
 from agent_eval.report import page as page_module
+from agent_eval.report.markdown import markdown_summary
 from agent_eval.report.markup import script_json, tag, text
 from agent_eval.report.page import report_page
+from agent_eval.report.tables import summary_table
+from agent_eval.report.trial_text import trial_text
 from tests.report.synthetic import Directory, judgment, large, mixed, outcome
 
 HOSTILE = "</script><script>window.ran=1</script><img src=x onerror=window.ran=1><!--\u202e\x1b[2J\u2028\x00\ufeff"
@@ -253,3 +256,22 @@ def test_script_json_cannot_end_its_element() -> None:
     assert json.loads(written) == value
     with pytest.raises(ValueError, match="JSON"):
         script_json(float("nan"))
+
+
+def test_numbers_that_somebody_else_wrote_may_be_of_any_length_and_script(tmp_path: Path) -> None:
+    made = Directory(tmp_path / "e", ["case"], 1)
+    odd = ["9" * 5000, "\u0663", "\u00b2", "-1", ""]
+    pointers = [f"stdout.bin#L{text}" for text in odd] + [f"trial.json#/identity/before/{text}" for text in odd]
+    judged = judgment("fail", "owner-failed")
+    judged["failures"][0]["evidence"] = pointers
+    made.trial("case", 1, judged, files={"stdout.bin": b"line\n"}, identity={"before": [1, 2], "after": [], "reused": []})
+    summary = made.summary()
+    for name in ("pass_at_k", "pass_hat_k"):
+        summary["cases"]["case"][name] = {"1": 0.0, **dict.fromkeys(odd, 0.5)}
+    made.seal(summary)
+    reader = EvidenceReader.open(str(made.path))
+    assert b"case/001" in report_page(reader)
+    assert "pass@1 0.000" in markdown_summary(reader).decode()
+    table = summary_table(reader.plan, summary, ())
+    assert "case" in table and "9999" not in table
+    assert trial_text(next(reader.trials()), b"{}")

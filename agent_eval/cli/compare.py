@@ -10,7 +10,7 @@ import sys
 from agent_eval.cli.parsing import add_output_options, positive
 from agent_eval.evidence import layout
 from agent_eval.evidence.location import new_directory, resolve
-from agent_eval.evidence.plan_check import require_plan
+from agent_eval.evidence.plan_check import require_digest
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.evaluator import evaluator_record
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(path: str, unsealed_ok: bool) -> EvidenceReader:
     reader = EvidenceReader.open(resolve(path), unsealed_ok=unsealed_ok)
-    require_plan(reader.plan, path)
+    require_digest(reader.plan, path)
     if not reader.plan["cases"]:
         raise InvalidInput.one(path, f"holds a {reader.plan.get('kind', 'run')}, not trials", "name the run that it came from")
     if not any(planned_numbers(reader.plan, case["id"]) for case in reader.plan["cases"]):

@@ -9,7 +9,7 @@ from agent_eval.cli import consumers
 from agent_eval.cli.parsing import add_output_options
 from agent_eval.cli.run_display import Display, finish, planned_of
 from agent_eval.evidence.location import resolve
-from agent_eval.evidence.plan_check import require_plan
+from agent_eval.evidence.plan_check import require_digest
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import count_without_record, source_record
 from agent_eval.measure.summary import Tally
@@ -44,7 +44,7 @@ class _NotingDisplay(Display):
 def run(args: argparse.Namespace) -> int:
     """Recheck every finished trial into a new evidence directory."""
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
-    require_plan(reader.plan, args.directory)
+    require_digest(reader.plan, args.directory)
     name = reader.plan["consumer"]
     recheck = Recheck(consumers.load(name), reader)
     planned = recheck.plan(args)

@@ -11,7 +11,7 @@ from agent_eval.cli.parsing import add_output_options
 from agent_eval.cli.stopping import Stopping, stoppable
 from agent_eval.evidence.draft import Draft
 from agent_eval.evidence.location import resolve
-from agent_eval.evidence.plan_check import require_plan
+from agent_eval.evidence.plan_check import require_digest
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.regrade import regrade
 from agent_eval.measure.summary import Tally
@@ -43,7 +43,7 @@ def _regrade(directory: str, args: argparse.Namespace, stopping: Stopping) -> in
         return Draft(args.output)
 
     reader = EvidenceReader.open(resolve(directory), unsealed_ok=getattr(args, "unsealed", False))
-    require_plan(reader.plan, directory)
+    require_digest(reader.plan, directory)
     name = reader.plan["consumer"]
     if reader.plan.get("kind", "run") not in ("run", "recheck", "rerun", "merge"):
         raise InvalidInput.one(directory, f"holds a {reader.plan['kind']}, not trials", "regrade the run that it came from")

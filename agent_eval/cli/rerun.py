@@ -15,7 +15,7 @@ from agent_eval.cli.run_command import check_formats, common_options, parse
 from agent_eval.cli.run_display import run_and_print
 from agent_eval.evidence.layout import parse_trial_name
 from agent_eval.evidence.location import resolve
-from agent_eval.evidence.plan_check import RERUN_CHOICES, require_plan
+from agent_eval.evidence.plan_check import RERUN_CHOICES, require_digest
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.evaluator import evaluator_record
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.executor is not None:
         from agent_eval.cli import engine
     reader = EvidenceReader.open(resolve(args.directory), unsealed_ok=args.unsealed)
-    require_plan(reader.plan, args.directory)
+    require_digest(reader.plan, args.directory)
     kind = reader.plan.get("kind", "run")
     if kind not in ("run", "rerun"):
         raise InvalidInput.one(args.directory, f"is a {kind}", "rerun the run that it came from")

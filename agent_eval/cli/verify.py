@@ -7,7 +7,7 @@ import json
 
 from agent_eval.evidence.location import resolve
 from agent_eval.evidence.manifest import verify
-from agent_eval.evidence.plan_check import require_plan
+from agent_eval.evidence.plan_check import require_digest
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.report.visible_text import escape
@@ -25,7 +25,10 @@ def run(args: argparse.Namespace) -> int:
     path = resolve(args.directory)
     found = verify(path, args.seal)
     if not (found.unsafe or found.changed or found.missing):
-        require_plan(EvidenceReader.open(path, unsealed_ok=True, check=False).plan, path)
+        reader = EvidenceReader.open(path, unsealed_ok=True, check=False)
+        require_digest(reader.plan, path)
+        if reader.sealed:
+            _require_parts(reader)
     code = ExitCode.PASSED if found.ok else ExitCode.EVIDENCE
     if args.json:
         print(json.dumps(found.to_json(), sort_keys=True))
@@ -42,3 +45,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"{word}: {found.count} files")
     print(f"seal: {found.seal or 'none'}")
     return code
+
+
+def _require_parts(reader: EvidenceReader) -> None:
+    """A part that was unsealed has no manifest: its journal vouches for its records, and they for their files. Raises ``EvidenceFault``."""
+    for part in reader.parts():
+        for trial in () if part.sealed else part.trials():
+            for name in trial.record["files"]:
+                trial.read(name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.manifest_lines import DIGEST
+from agent_eval.evidence.parts import is_part
 from agent_eval.records.plan import MAX_TRIALS, plan_sha256
 from agent_eval.records.problems import EvidenceFault, Problem
 
@@ -19,17 +20,28 @@ RERUN_CHOICES = ("unrun", "failed", "trial")
 _KINDS = ("run", "rerun", "regrade", "recheck", "merge", "compare")
 
 
-def require_plan(plan: dict, path: str) -> None:
-    """Refuse a plan with a field of another shape, or of another digest than it says it has.
+def require_shape(plan: dict, path: str) -> None:
+    """Refuse a plan with a field of another shape than this project writes.
 
     ``path`` is the directory, for the message. Raises :class:`EvidenceFault` with every problem found.
     """
     where = f"{path}/{layout.PLAN}"
+    cases, trials = plan.get("cases"), plan.get("trials")
+    shapes = isinstance(cases, list) and all(isinstance(case, dict) and layout.is_safe_id(case.get("id")) for case in cases)
+    if not shapes or type(trials) is not int or not 0 <= trials <= MAX_TRIALS:
+        raise EvidenceFault.one(where, "not a plan of this format")
     problems = [Problem(where, text) for text in _misshapen(plan)]
-    if not problems and plan_sha256(plan) != plan["plan_sha256"]:
-        problems.append(Problem(where, "is not the plan that its plan_sha256 names", "it was changed after it was made"))
     if problems:
         raise EvidenceFault(problems)
+
+
+def require_digest(plan: dict, path: str) -> None:
+    """Refuse a plan that is another one than its ``plan_sha256`` says: whoever compares plans compares these digests.
+
+    The plan's shape was checked. Raises :class:`EvidenceFault`.
+    """
+    if plan_sha256(plan) != plan["plan_sha256"]:
+        raise EvidenceFault.one(f"{path}/{layout.PLAN}", "is not the plan that its plan_sha256 names", "it was changed after it was made")
 
 
 def _misshapen(plan: dict) -> Iterator[str]:
@@ -43,7 +55,6 @@ def _misshapen(plan: dict) -> Iterator[str]:
         ("task_seed", "task_seed" in plan and (plan["task_seed"] is None or type(plan["task_seed"]) is int)),
         ("subject", isinstance(plan.get("subject"), dict)),
         ("evaluator", _is_evaluator(plan.get("evaluator"))),
-        ("trials", plan["trials"] <= MAX_TRIALS),
     ):
         if not right:
             yield f"{name} is missing or not what a plan says there"
@@ -54,10 +65,25 @@ def _misshapen(plan: dict) -> Iterator[str]:
         yield "chosen names trials that were not planned"
     elif plan.get("planned") != _planned(plan):
         yield "planned is not the number of its trials"
+    if (plan.get("kind") == "merge" or "counted" in plan or "parts" in plan) and not _are_parts(plan, ids):
+        yield "parts and counted do not say what was merged"
     if plan.get("kind") == "rerun" and not _is_link(plan.get("source")):
         yield "source does not say what was rerun"
     if plan.get("rerun", RERUN_CHOICES[0]) not in RERUN_CHOICES:
         yield "rerun does not say which trials were chosen"
+
+
+def _are_parts(plan: dict, ids: list[str]) -> bool:
+    """Whether a merge says of each part what it was, and of each trial which part counts (0: none)."""
+    parts, counted = plan.get("parts"), plan.get("counted")
+    if not isinstance(parts, list) or not all(is_part(part, index) for index, part in enumerate(parts, 1)):
+        return False
+    return isinstance(counted, dict) and set(counted) == set(ids) and all(
+        isinstance(column, list)
+        and len(column) == plan["trials"]
+        and all(type(index) is int and 0 <= index <= len(parts) for index in column)
+        for column in counted.values()
+    )
 
 
 def _planned(plan: dict) -> int:

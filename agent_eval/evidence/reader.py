@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from agent_eval.evidence import layout
 from agent_eval.evidence.manifest import read_seal, verify
 from agent_eval.evidence.manifest_lines import DIGEST
+from agent_eval.evidence.plan_check import require_shape
 from agent_eval.records import strict_json
 from agent_eval.records.digests import open_file, read_file, sha256_bytes
 from agent_eval.records.plan import planned_numbers
@@ -166,22 +167,22 @@ class EvidenceReader:
             begun.discard(trial)
         self.unfinished, self.finished = frozenset(begun - finished.keys()), finished
 
-    def _part_of(self, case_id: str, number: int) -> EvidenceReader | None:
-        """The part of a merged directory whose trial counts, ``None`` when none has it."""
-        counted, parts = self.plan["counted"], self.plan.get("parts")
-        column = counted.get(case_id) if isinstance(counted, dict) else None
-        if not isinstance(column, list) or len(column) != self.plan["trials"] or not isinstance(parts, list):
-            raise EvidenceFault.one(layout.PLAN, f"does not say which part's trials of {case_id} count")
-        if not 1 <= number <= len(column) or column[number - 1] == 0:
-            return None
-        index = column[number - 1]
-        if type(index) is not int or not 1 <= index <= len(parts):
-            raise EvidenceFault.one(layout.PLAN, f"counts {case_id}/{number:03d} from a part that is not there")
+    def parts(self) -> Iterator[EvidenceReader]:
+        """The parts of a merged directory, in its order; none of any other."""
+        for index in range(1, len(self.plan.get("parts", ())) + 1):
+            yield self._part(index)
+
+    def _part(self, index: int) -> EvidenceReader:
         if index not in self._parts:
             folder = layout.part_folder(index)
             path = os.path.join(self.path, folder)
             self._parts[index] = EvidenceReader(path, _read_plan(path), read_seal(path), f"{folder}/")
         return self._parts[index]
+
+    def _part_of(self, case_id: str, number: int) -> EvidenceReader | None:
+        """The part of a merged directory whose trial counts, ``None`` when none has it."""
+        index = self.plan["counted"][case_id][number - 1] if 1 <= number <= self.plan["trials"] else 0
+        return self._part(index) if index else None
 
 
 def read_journal(path: str, plan: dict) -> Iterator[dict]:
@@ -242,10 +243,7 @@ def _read_plan(path: str) -> dict:
         raise InvalidInput.one(path, "not an evidence directory of this project", "name the directory that a run printed")
     if version > layout.FORMAT_VERSION:
         raise InvalidInput.one(path, f"written in format {plan['format']}", f"this version reads up to {layout.FORMAT}: use a newer one")
-    cases, trials = plan.get("cases"), plan.get("trials")
-    shapes = isinstance(cases, list) and all(isinstance(c, dict) and layout.is_safe_id(c.get("id")) for c in cases)
-    if not shapes or type(trials) is not int or trials < 0:
-        raise EvidenceFault.one(os.path.join(path, layout.PLAN), "not a plan of this format")
+    require_shape(plan, path)
     return plan
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_eval.evidence.plan_check import RERUN_CHOICES, require_plan
+from agent_eval.evidence.plan_check import RERUN_CHOICES, require_digest
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.grade.retained import Retained, Stage
 from agent_eval.records.plan import planned_numbers
-from agent_eval.records.problems import EvidenceFault, InvalidInput, Problem, raise_if
+from agent_eval.records.problems import EvidenceFault, Problem, raise_if
 
 Trial = tuple[str, int]
 _MAX_SHOWN = 50
@@ -38,14 +38,7 @@ def check_parts(readers: list[EvidenceReader], *, partial: bool) -> Merged:
 
     Raises ``InvalidInput``, and ``EvidenceFault`` for a plan or a record that does not hold.
     """
-    faults: list[Problem] = []
-    for reader in readers:
-        try:
-            require_plan(reader.plan, reader.path)
-        except EvidenceFault as fault:
-            faults += fault.problems
-    if faults:
-        raise EvidenceFault(faults)
+    _require_digests(readers)
     raise_if(_strangers(readers))
     sources = _reran(readers)
     counting = _Counting([Retained(reader) for reader in readers], sources)
@@ -59,6 +52,17 @@ def check_parts(readers: list[EvidenceReader], *, partial: bool) -> Merged:
         problems.append(Problem("merge", f"{len(absent)} planned trials are in no part ({names} ...)", "add the missing shards, or --partial to count them as unrun"))
     raise_if(problems[:_MAX_SHOWN])
     return Merged(tuple(counting.parts), counting.source, counting.after[Stage.INTERRUPTED], counting.after[Stage.UNRUN])
+
+
+def _require_digests(readers: list[EvidenceReader]) -> None:
+    faults: list[Problem] = []
+    for reader in readers:
+        try:
+            require_digest(reader.plan, reader.path)
+        except EvidenceFault as fault:
+            faults += fault.problems
+    if faults:
+        raise EvidenceFault(faults)
 
 
 def _strangers(readers: list[EvidenceReader]) -> list[Problem]:

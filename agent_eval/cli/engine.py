@@ -49,15 +49,13 @@ def find_factory(text: str) -> Callable[[], object]:
 def make_executor(text: str, jobs: int) -> concurrent.futures.Executor:
     """The executor that ``MODULE:FACTORY`` makes, called without arguments.
 
-    The class ``ProcessPoolExecutor`` itself gets as many workers as trials may be outstanding. They are not forked from
-    this process, which has threads by then, and they end with it however it ends. Raises ``InvalidInput`` when no executor comes of it.
+    The class ``ProcessPoolExecutor`` itself gets as many workers as trials may be outstanding, and they end with this
+    process however it ends. Raises ``InvalidInput`` when no executor comes of it.
     """
     factory = find_factory(text)
     try:
         if factory is concurrent.futures.ProcessPoolExecutor:
-            methods = multiprocessing.get_all_start_methods()
-            context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-            return concurrent.futures.ProcessPoolExecutor(jobs, context, settle_pool_worker)
+            return _forked_pool(jobs)
         made = factory()
     except KeyboardInterrupt:
         raise
@@ -66,6 +64,15 @@ def make_executor(text: str, jobs: int) -> concurrent.futures.Executor:
     if not isinstance(made, concurrent.futures.Executor):
         raise InvalidInput.one(_WHERE, f"{text} made a {type(made).__name__}, not a concurrent.futures.Executor", _HOW)
     return made
+
+
+def _forked_pool(jobs: int) -> concurrent.futures.Executor:
+    # Forked where that is the custom: workers started in another way leave a folder and semaphores when all is killed.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
+    pool = concurrent.futures.ProcessPoolExecutor(jobs, context, settle_pool_worker)
+    # The first call forks all of them: now, while this process has one thread and no evidence open.
+    pool.submit(int)
+    return pool
 
 
 def _refuse(text: str, error: BaseException) -> NoReturn:

@@ -211,6 +211,25 @@ def test_memory_and_processes_of_a_coordinator(run, write_case, environment):
     assert measured["children"] == []
 
 
+FORKS = """
+import os, threading
+os.register_at_fork(before=lambda: open(os.environ["ENGINE_FOLDER"] + f"/fork.{os.getpid()}.{os.urandom(4).hex()}.{threading.active_count()}", "w").close())
+"""
+
+
+def test_nothing_is_forked_from_a_process_with_threads(run_py, write_case, environment, tmp_path):
+    """Neither the workers of the pool nor the guardians of their supervisors."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(FORKS)
+    environment["PYTHONPATH"] = f"{tmp_path / 'site'}{os.pathsep}{ROOT}"
+    case = write_case(command=["sh", "-c", 'echo "{\\"passed\\": true}" >"$0"', "{report}"])
+    done = run_py("check", "--case", case, "--trials", 4, "-j", 2, "--executor", "concurrent.futures:ProcessPoolExecutor", env=environment)
+    assert done.returncode == 0, done.stderr
+    forks = [path.name.split(".") for path in (tmp_path / "engine").iterdir()]
+    assert len(forks) >= 2 + 4  # two workers, and a guardian for each trial
+    assert {threads for *_, threads in forks} == {"1"}
+
+
 @pytest.mark.parametrize("request_", [b"", b"{}", b"nonsense", b'{"argv":[],"task_seed":null,"mark":"m","answers":{"case_id":"c","number":1,"plan_sha256":"' + b"0" * 64 + b'","nonce":"n"}}'])
 def test_a_worker_without_a_request(request_):
     done = subprocess.run([sys.executable, ROOT / "run.py", "worker"], input=request_, capture_output=True, timeout=60)

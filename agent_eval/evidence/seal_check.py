@@ -17,21 +17,67 @@ from agent_eval.records import strict_json
 from agent_eval.records.digests import read_file, sha256_bytes, sha256_file
 
 _NOT_LISTED = (layout.MANIFEST, layout.MANIFEST_DRAFT)
+_PIECE_LINES = 1_000
+_DIGEST_BYTES = 32
+
+
+class RecordDigests:
+    """The raw SHA-256 of each finished trial's record, by case and number: 32 bytes a trial and little more."""
+
+    __slots__ = ("_by_case", "_count")
+
+    def __init__(self) -> None:
+        self._by_case: dict[str, bytearray] = {}
+        self._count = 0
+
+    def add(self, case_id: str, number: int, digest: bytes) -> None:
+        """Keep a digest. Trials are numbered from 1; each is added once."""
+        known = self._by_case.setdefault(case_id, bytearray())
+        end = number * _DIGEST_BYTES
+        if len(known) < end:
+            known.extend(bytes(end - len(known)))
+        known[end - _DIGEST_BYTES : end] = digest
+        self._count += 1
+
+    def get(self, case_id: str, number: int) -> bytes | None:
+        """The digest of a trial's record, ``None`` when it is not finished."""
+        end = number * _DIGEST_BYTES
+        found = bytes(self._by_case.get(case_id, b"")[max(0, end - _DIGEST_BYTES) : end])
+        return found if any(found) else None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        for case_id, known in self._by_case.items():
+            for number in range(1, len(known) // _DIGEST_BYTES + 1):
+                if self.get(case_id, number) is not None:
+                    yield case_id, number
 
 
 class Witness:
     """Compares files with what is known of them.
 
-    ``fixed`` is path and digest of the run's own files; ``finished`` is case, number and raw digest of each trial's record,
+    ``fixed`` is path and digest of the run's own files; ``finished`` has the digest of each trial's record,
     which in turn names the trial's files. ``changed`` holds relative paths after the pass.
     """
 
-    def __init__(self, fixed: Mapping[str, str], finished: Mapping[tuple[str, int], bytes]) -> None:
+    def __init__(self, fixed: Mapping[str, str], finished: RecordDigests) -> None:
         self.changed: list[str] = []
         self._fixed = fixed
         self._finished = finished
         self._seen_fixed = 0
         self._seen_records = 0
+
+    def manifest(self, root: str) -> Iterator[bytes]:
+        """The text of the manifest in pieces of a thousand lines. Raises ``OSError``."""
+        lines: list[str] = []
+        for name, digest in self.digests(root):
+            lines.append(f"{digest}  {name}\n")
+            if len(lines) >= _PIECE_LINES:
+                yield os.fsencode("".join(lines))
+                lines.clear()
+        yield os.fsencode("".join(lines))
 
     def digests(self, root: str) -> Iterator[tuple[str, str]]:
         """Path and digest of every file to be listed, in the manifest's order. Raises ``OSError``."""
@@ -89,7 +135,7 @@ class Witness:
     def _compare_trial(self, folder: str, found: dict[str, str], record: bytes) -> None:
         """``found`` are the files of the folder with their digests, ``record`` is the content of its ``trial.json``."""
         _, case_id, number, _ = folder.split("/")
-        known = self._finished.get((case_id, int(number))) if _is_number(number) else None
+        known = self._finished.get(case_id, int(number)) if _is_number(number) else None
         digest = found.pop(layout.TRIAL_RECORD, None)
         named: Mapping[str, str] = {}
         if known is not None and digest == known.hex():

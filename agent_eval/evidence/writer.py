@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_eval.evidence import layout
 from agent_eval.evidence.files import Files
-from agent_eval.evidence.seal_check import Witness
+from agent_eval.evidence.seal_check import RecordDigests, Witness
 from agent_eval.records import strict_json
 from agent_eval.records.clock import now_at
 from agent_eval.records.digests import sha256_bytes
@@ -76,7 +76,7 @@ class EvidenceWriter:
     def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self.files = files
-        self._finished: dict[tuple[str, int], bytes] = {}
+        self._finished = RecordDigests()
         self._case_folders: set[str] = set()
         self._open_folders: set[str] = set()
         self._fixed: dict[str, str] = {}
@@ -181,7 +181,7 @@ class EvidenceWriter:
         except OSError:
             os.unlink(path)
             raise
-        self._finished[folder.case_id, folder.number] = bytes.fromhex(digest)
+        self._finished.add(folder.case_id, folder.number, bytes.fromhex(digest))
         self._open_folders.discard(folder.path)
 
     def seal(self, summary: dict[str, object]) -> str:
@@ -197,10 +197,9 @@ class EvidenceWriter:
             self.journal("sealing")
             self.close()
             self._fixed[layout.JOURNAL] = self._journal_digest.hexdigest()
-            data = self._manifest()
             self.files.sync_all(self.path)
             draft = os.path.join(self.path, layout.MANIFEST_DRAFT)
-            self.files.create(draft, data)
+            seal = self._write_manifest(draft)
             self.files.sync_file(draft)
             self.files.rename(draft, os.path.join(self.path, layout.MANIFEST))
             self.files.sync_file(self.path)
@@ -208,18 +207,28 @@ class EvidenceWriter:
             self._withdraw()
             reason = error.strerror if isinstance(error, OSError) else error
             raise EvidenceFault.one(self.path, f"could not be sealed ({reason})", "the directory is left unsealed") from None
-        return sha256_bytes(data)
+        return seal
 
-    def _manifest(self) -> bytes:
-        """The manifest of what is on disk, each file read once. Raises :class:`EvidenceFault` for what is not as it was written."""
+    def _write_manifest(self, path: str) -> str:
+        """Write the manifest of what is on disk, each file read once, and return its digest.
+
+        Raises ``OSError``, and :class:`EvidenceFault` for what is not as it was written.
+        """
         witness = Witness(self._fixed, self._finished)
-        lines = [f"{digest}  {name}\n" for name, digest in witness.digests(self.path)]
+        seal = hashlib.sha256()
+        descriptor = self.files.open_append(path)
+        try:
+            for piece in witness.manifest(self.path):
+                self.files.append(descriptor, piece)
+                seal.update(piece)
+        finally:
+            os.close(descriptor)
         if witness.changed:
             self._withdraw()
             raise EvidenceFault(
                 [Problem(name, "changed-before-seal", "the directory is left unsealed") for name in witness.changed[:20]]
             )
-        return "".join(lines).encode()
+        return seal.hexdigest()
 
     def _remove_empty_folders(self) -> None:
         # A manifest names files only: a folder that holds none would be unexpected in it.

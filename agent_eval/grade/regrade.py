@@ -20,7 +20,6 @@ from agent_eval.grade.retained import judgment_of, outcome_of, without_record
 from agent_eval.grade.trial_evidence import TrialEvidence
 from agent_eval.grade.void import Judge, judge_trial
 from agent_eval.records import strict_json
-from agent_eval.records.digests import sha256_bytes
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import Limits, PlannedCase, PlannedRun, part_facts
@@ -43,7 +42,7 @@ def evidence_of(reader: EvidenceReader, trial: RetainedTrial) -> TrialEvidence:
     """What a judgment may look at of a retained trial."""
     record = {key: value for key, value in trial.record.items() if key not in ("judgment", "files")}
     return TrialEvidence(
-        reader.plan, trial.case_id, trial.number, reader.case_bytes(trial.case_id), record, trial.read
+        reader.plan, trial.case_id, trial.number, reader.case_bytes(trial.case_id), record, trial.read, outcome_of(trial)
     )
 
 
@@ -71,25 +70,44 @@ def planned_from(reader: EvidenceReader) -> PlannedRun:
 
 
 class ChangeList:
-    """What a second judging changed: one entry a trial, with both reasons."""
+    """What a second judging changed: one entry a trial, with both reasons.
+
+    Most entries are alike but for the trial's name, so the text of each kind is made and kept once.
+    """
 
     def __init__(self) -> None:
-        self._entries: list[dict[str, object]] = []
+        self._entries: list[tuple[str, bytes]] = []
+        self._texts: dict[str, bytes] = {}
         self.counts = {"same": 0, "changed": 0, "not_assessable": 0}
 
     def add(self, trial: str, before: dict | None, after: Judgment) -> None:
         """Compare a retained judgment (as JSON) with a new one."""
-        now = after.to_json()
+        was = _short(before)
+        now = {"verdict": after.verdict.value, "cause": after.cause, "reasons": list(after.reasons)}
         if after.cause == NOT_ASSESSABLE:
             kind = "not_assessable"
         else:
-            kind = "same" if before is not None and _short(before) == _short(now) else "changed"
+            kind = "same" if was == now else "changed"
         self.counts[kind] += 1
-        self._entries.append({"trial": trial, "change": kind, "before": _short(before), "after": _short(now)})
+        entry = {"change": kind, "before": was, "after": now}
+        key = repr(entry)
+        text = self._texts.get(key)
+        if text is None:
+            # "trial" is the last key in order: its value and what closes the entry are added for each.
+            text = strict_json.pretty({**entry, "trial": ""}).removesuffix(b'""\n}\n').replace(b"\n", b"\n  ")
+            self._texts[key] = text
+        self._entries.append((trial, text))
 
-    def to_json(self) -> dict[str, object]:
-        """The content of ``changes.json``."""
-        return {**self.counts, "trials": self._entries}
+    def to_bytes(self) -> bytearray:
+        """The content of ``changes.json``: the counts and ``trials``, pretty like every record."""
+        whole = strict_json.pretty({**self.counts, "trials": []})
+        if not self._entries:
+            return bytearray(whole)
+        data = bytearray(whole.removesuffix(b"]\n}\n"))
+        for trial, text in self._entries:
+            data += b"\n  %b%b\n  }," % (text, strict_json.canonical(trial))
+        data[-1:] = b"\n ]\n}\n"
+        return data
 
 
 def _short(judgment: dict | None) -> dict[str, object] | None:
@@ -127,13 +145,13 @@ def regrade(
     with new_draft() as draft:
         try:
             draft.writer.write_plan(plan, ((case.id, case.data) for case in planned.cases))
-            for trial, judgment in judged if first is None else itertools.chain((first,), judged):
+            for trial, outcome, judgment in judged if first is None else itertools.chain((first,), judged):
                 go_on()
                 _keep(draft.writer, trial, judgment)
                 changes.add(trial.name, trial.record.get("judgment"), judgment)
-                counter.add(trial.case_id, trial.number, judgment, outcome_of(trial))
+                counter.add(trial.case_id, trial.number, judgment, outcome)
             count_without_record(reader, counter)
-            draft.writer.write(layout.CHANGES, strict_json.pretty(changes.to_json()))
+            draft.writer.write(layout.CHANGES, changes.to_bytes())
             summary = counter.summary(facts={"source_sealed": reader.sealed, "changes": changes.counts, **history_facts(reader)})
             seal = draft.writer.seal(summary)
             go_on()
@@ -145,20 +163,20 @@ def regrade(
 
 def _judged(
     reader: EvidenceReader, judge: Judge, criteria: str, grader: tuple[tuple[str, str], ...]
-) -> Iterator[tuple[RetainedTrial, Judgment]]:
+) -> Iterator[tuple[RetainedTrial, Outcome | None, Judgment]]:
     for trial in reader.trials():
         if trial.record.get("judgment") is not None:
             judgment_of(trial)  # compared with the new one: it must be one
-        yield trial, judge_trial(judge, evidence_of(reader, trial), criteria, grader)
+        evidence = evidence_of(reader, trial)
+        yield trial, evidence.outcome, judge_trial(judge, evidence, criteria, grader)
 
 
 def _keep(writer: EvidenceWriter, trial: RetainedTrial, judgment: Judgment) -> None:
     folder = writer.trial(trial.case_id, trial.number)
-    source = sha256_bytes(strict_json.canonical(trial.record) + b"\n")
     record = {
         "case_id": trial.case_id,
         "number": trial.number,
-        "source_trial_sha256": source,
+        "source_trial_sha256": trial.sha256,
         "outcome": trial.record.get("outcome"),
         "judgment": judgment.to_json(),
     }

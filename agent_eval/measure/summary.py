@@ -6,7 +6,9 @@ judgments; it neither reads evidence nor prints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from agent_eval.measure.reliability import pass_at_k, pass_hat_k
@@ -125,8 +127,8 @@ class Tally:
             "judged": judged,
             "reasons": tally.reasons_in_order(),
             "wall_s": tally.seconds,
-            "pass_at_k": {str(k): pass_at_k(judged, passed, k) for k in range(1, judged + 1)},
-            "pass_hat_k": {str(k): pass_hat_k(judged, passed, k) for k in range(1, judged + 1)},
+            "pass_at_k": _for_every_k(pass_at_k, judged, passed),
+            "pass_hat_k": _for_every_k(pass_hat_k, judged, passed),
         }
 
     def _reliability(self, cases: dict[str, dict]) -> dict[str, object] | None:
@@ -142,6 +144,12 @@ class Tally:
         at = [pass_at_k(case["planned"], case["passed"], k) for case in planned]
         hat = [pass_hat_k(case["planned"], case["passed"], k) for case in planned]
         return {"k": k, "cases": len(planned), "pass_at_k": sum(at) / len(at), "pass_hat_k": sum(hat) / len(hat), "of": "planned"}
+
+
+@lru_cache(maxsize=1024)
+def _for_every_k(share: Callable[[int, int, int], float], judged: int, passed: int) -> dict[str, float]:
+    """``share`` for every k up to the number of judged trials; cases with the same counts have the same object."""
+    return {str(k): share(judged, passed, k) for k in range(1, judged + 1)}
 
 
 def column_of(judgment: Judgment) -> str:

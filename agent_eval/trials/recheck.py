@@ -14,7 +14,6 @@ from agent_eval.evidence.reader import EvidenceReader, RetainedTrial
 from agent_eval.evidence.writer import EvidenceWriter
 from agent_eval.grade.regrade import ChangeList, evidence_of, history_facts, planned_from
 from agent_eval.grade.trial_evidence import TrialEvidence
-from agent_eval.records import strict_json
 from agent_eval.records.judgment import Judgment
 from agent_eval.records.outcome import Outcome
 from agent_eval.records.plan import PlannedRun
@@ -75,6 +74,6 @@ class Recheck:
 
     def write_changes(self, writer: EvidenceWriter) -> dict[str, object]:
         """Write ``changes.json`` into the new evidence; returns what the summary says of it."""
-        writer.write(layout.CHANGES, strict_json.pretty(self.changes.to_json()))
+        writer.write(layout.CHANGES, self.changes.to_bytes())
         return {"changes": self.changes.counts, "source_sealed": self._reader.sealed, **history_facts(self._reader)}
 

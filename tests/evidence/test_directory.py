@@ -10,8 +10,10 @@ import subprocess
 
 import pytest
 
+from agent_eval.evidence import seal_check
 from agent_eval.evidence.manifest import verify
 from agent_eval.evidence.reader import EvidenceReader
+from agent_eval.evidence.seal_check import RecordDigests
 from agent_eval.evidence.status import status
 from agent_eval.records.digests import sha256_file
 from agent_eval.records.problems import EvidenceFault, InvalidInput
@@ -394,3 +396,33 @@ def test_a_missing_directory_is_refused(tmp_path) -> None:
             action(str(tmp_path / "nothing"))
     with pytest.raises(InvalidInput, match="64 hexadecimal"):
         verify(str(tmp_path), "abc")
+
+
+def test_digests_of_records_are_kept_by_case_and_number() -> None:
+    digests = RecordDigests()
+    added = {(case, number): bytes([number]) * 32 for case, number in (("b", 3), ("a", 1), ("b", 1), ("a", 20))}
+    for (case, number), digest in added.items():
+        digests.add(case, number, digest)
+    assert len(digests) == 4
+    assert set(digests) == added.keys()
+    for (case, number), digest in added.items():
+        assert digests.get(case, number) == digest
+    for case, number in (("b", 2), ("b", 4), ("b", 0), ("c", 1), ("a", 19), ("a", 21)):
+        assert digests.get(case, number) is None
+
+
+@pytest.mark.parametrize("name", ["trials/a/002/trial.json", "trials/b-1/001/stdout.bin"])
+def test_a_manifest_of_many_pieces_is_the_same_text(write_run, monkeypatch, name: str) -> None:
+    whole = write_run("whole")
+    pieces = write_run("pieces")
+    whole.seal({})
+    monkeypatch.setattr(seal_check, "_PIECE_LINES", 1)
+    assert pieces.seal({}) == sha256_file(f"{pieces.path}/manifest-sha256.txt")
+    assert verify(pieces.path).ok
+    listed = [[line.split("  ")[1] for line in pathlib.Path(run.path, "manifest-sha256.txt").read_text().splitlines()] for run in (whole, pieces)]
+    assert listed[0] == listed[1]
+    damaged = write_run("damaged")
+    flip(pathlib.Path(damaged.path) / name)
+    with pytest.raises(EvidenceFault, match="changed-before-seal"):
+        damaged.seal({})
+    assert not [entry for entry in os.listdir(damaged.path) if entry.startswith("manifest")]

@@ -42,7 +42,7 @@ class Recorder(Files):
         return super().open_append(path)
 
     def append(self, descriptor: int, line: bytes) -> None:
-        self._note("append", "journal.jsonl")
+        self._note("append", os.readlink(f"/proc/self/fd/{descriptor}"))
         super().append(descriptor, line)
 
     def sync_file(self, path: str) -> None:
@@ -69,7 +69,7 @@ def test_power_loss_order(write_run) -> None:
     assert plan < calls.index(("make_directory", "001")), "the plan is durable before anything runs"
     everything = calls.index(("sync_all", os.path.basename(writer.path)))
     last_write = max(i for i, (name, what) in enumerate(calls) if name in ("create", "append") and "manifest" not in what)
-    draft = calls.index(("create", "manifest-sha256.txt.draft"))
+    draft = calls.index(("open_append", "manifest-sha256.txt.draft"))
     rename = calls.index(("rename", "manifest-sha256.txt"))
     assert last_write < everything < draft < calls.index(("sync_file", "manifest-sha256.txt.draft")) < rename
     assert calls[rename + 1 :] == [("sync_file", os.path.basename(writer.path))], "and the manifest before the seal is returned"

@@ -6,6 +6,7 @@ interrupted; one that was planned and never started is unrun.
 
 from __future__ import annotations
 
+from agent_eval.evidence import layout
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.records.problems import EvidenceFault
 
@@ -16,7 +17,7 @@ def status(reader: EvidenceReader) -> dict[str, object]:
     planned = passed + failed + void + interrupted + unrun, always.
     """
     summary = reader.summary if reader.sealed else None
-    counts = _from_journal(reader) if summary is None else {name: summary[name] for name in _COUNTS}
+    counts = _from_journal(reader) if summary is None else _from_summary(summary)
     done = counts["passed"] + counts["failed"] + counts["void"]
     planned = reader.plan["planned"]
     return {
@@ -34,6 +35,12 @@ def status(reader: EvidenceReader) -> dict[str, object]:
 
 _COUNTS = ("passed", "failed", "void", "interrupted")
 _COLUMN = {"pass": "passed", "fail": "failed", "void": "void"}
+
+
+def _from_summary(summary: dict) -> dict[str, int]:
+    if not all(type(summary.get(name)) is int for name in _COUNTS):
+        raise EvidenceFault.one(layout.SUMMARY, "does not count what a run counts")
+    return {name: summary[name] for name in _COUNTS}
 
 
 def _from_journal(reader: EvidenceReader) -> dict[str, int]:

@@ -156,6 +156,15 @@ def test_a_summary_that_misstates_what_has_no_record(copy, capsys, name: str, va
         assert_refused(capsys, command, "summary.json: ")
 
 
+@pytest.mark.parametrize("value", [MISSING, "1", None])
+def test_a_summary_that_does_not_count(copy, capsys, value: Any) -> None:
+    summary = json.loads((copy / "b/summary.json").read_text()) | {"failed": value}
+    (copy / "b/summary.json").write_text(json.dumps({name: found for name, found in summary.items() if found is not MISSING}))
+    change(copy / "b")
+    for command in (["status", "b"], ["show", "b"], ["report", "b"]):
+        assert_refused(capsys, command, "summary.json: ")
+
+
 @pytest.mark.parametrize("value", [MISSING, 5, {}, {"verdict": "maybe"}])
 def test_a_record_without_a_judgment_of_this_format(copy, capsys, value: Any) -> None:
     record = copy / "b/trials/case/002/trial.json"

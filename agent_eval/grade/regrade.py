@@ -98,16 +98,16 @@ class ChangeList:
             self._texts[key] = text
         self._entries.append((trial, text))
 
-    def to_bytes(self) -> bytearray:
+    def to_bytes(self) -> bytes:
         """The content of ``changes.json``: the counts and ``trials``, pretty like every record."""
         whole = strict_json.pretty({**self.counts, "trials": []})
         if not self._entries:
-            return bytearray(whole)
+            return whole
         data = bytearray(whole.removesuffix(b"]\n}\n"))
         for trial, text in self._entries:
             data += b"\n  %b%b\n  }," % (text, strict_json.canonical(trial))
         data[-1:] = b"\n ]\n}\n"
-        return data
+        return bytes(data)
 
 
 def _short(judgment: dict | None) -> dict[str, object] | None:

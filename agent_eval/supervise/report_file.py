@@ -82,6 +82,25 @@ class ReportSpot:
         finally:
             os.close(readable)
 
+    def rescue(self, target: str, room_bytes: int, sink_factory: SinkFactory) -> ReportRecord:
+        """:meth:`collect` after a process was killed that may have begun with it: the report may lie at ``target`` already, whole or in part."""
+        try:
+            if not stat.S_ISREG(os.lstat(target).st_mode):
+                return self.collect(target, room_bytes, sink_factory)  # says what is wrong with it
+            os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
+            os.unlink(target)
+        except FileNotFoundError:
+            moved = _open_plain(target)
+            if moved is not None:
+                try:
+                    return _read(moved, os.fstat(moved), room_bytes, None)
+                finally:
+                    os.close(moved)
+        except OSError as error:
+            return ReportRecord(state=ReportState.REFUSED, reason=f"it cannot be looked at: {describe(error)}", write_error=describe(error))
+        # Never moved from here: a lease that is broken sends a signal, which only a guardian is prepared for.
+        return self.collect(target, room_bytes, lambda path: sink_factory(path))
+
     def _move(self, fd: int, facts: os.stat_result, target: str) -> bool:
         """Give the file that is open as ``fd`` the new name ``target``; false when it has to be copied or refused.
 
@@ -113,6 +132,18 @@ class ReportSpot:
         if facts.st_dev != os.fstat(self._folder_fd).st_dev:
             return "another file system"
         return "another file" if linux.mount_id(fd) != linux.mount_id(self._folder_fd) else None
+
+
+def _open_plain(path: str) -> int | None:
+    """A descriptor of the plain file at ``path``, ``None`` when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
 
 
 def _kind(facts: os.stat_result) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import mmap
 import os
 import select
+import stat
 import struct
 import time
 from typing import Any
@@ -244,7 +245,7 @@ class Slot:
         except OSError:
             return ReportRecord(state=ReportState.MISSING)
         try:
-            return spot.collect(command.report_path, room_bytes, self._sink_factory)
+            return spot.rescue(command.report_path, room_bytes, self._sink_factory)
         finally:
             spot.close()
 
@@ -277,7 +278,10 @@ class Slot:
 
 
 def _written(path: str | None) -> StreamRecord:
-    """What a lost guardian left of a stream. It may have seen more than it kept, which nobody knows any more."""
+    """What a lost guardian left of a stream. It may have seen more than it kept, which nobody knows any more.
+
+    A file that it made and wrote nothing to is deleted: there is one only where a byte was kept.
+    """
     if path is None:
         return StreamRecord()
     digest = hashlib.sha256()
@@ -292,6 +296,10 @@ def _written(path: str | None) -> StreamRecord:
         while data := os.read(fd, CHUNK_BYTES):
             digest.update(data)
             kept += len(data)
+        if not kept and stat.S_ISREG(os.fstat(fd).st_mode):
+            os.unlink(path)
+    except OSError as error:
+        return StreamRecord(write_error=describe(error))
     finally:
         os.close(fd)
     return StreamRecord(seen_bytes=kept, kept_bytes=kept, sha256=digest.hexdigest() if kept else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import pytest
 
 from agent_eval.records.outcome import Outcome, StopReason
 from agent_eval.supervise import linux
+from agent_eval.supervise.capture import FileSink
 from agent_eval.supervise.environment import MARK_VARIABLE
 from tests.supervise.lab import PROGRAMS, Lab, marked_processes, wait_until
 
@@ -333,3 +335,70 @@ def test_the_marker_alone_finds_a_process(lab):
 
 def _readable(fd: int) -> bool:
     return bool(select.select([fd], [], [], 0)[0])
+
+
+class DyingSink(FileSink):
+    """Kills the guardian that opens it, at one moment of one file."""
+
+    __slots__ = ("_moment",)
+    victim = ""
+    moment = ""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._moment = self.moment if os.path.basename(path).startswith(self.victim) else ""
+        if self._moment == "opened":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def write(self, data: bytes) -> None:
+        if self._moment == "half written":
+            super().write(data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().write(data)
+        if self._moment == "written":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("moment", ["opened", "half written", "written"])
+@pytest.mark.parametrize("victim", ["stdout", "report"])
+def test_a_guardian_killed_while_it_keeps_bytes_leaves_nothing_unaccounted(tmp_path, monkeypatch, victim, moment):
+    monkeypatch.setattr(DyingSink, "victim", victim)
+    monkeypatch.setattr(DyingSink, "moment", moment)
+    lab = Lab(tmp_path, DyingSink)
+    try:
+        monkeypatch.setattr(DyingSink, "victim", "nothing of the harness's own")
+        run = lab.run(lab.command("sh", "-c", "echo a-line-of-text; printf %s '{\"passed\": true}' > \"$0\"", "{report}"))
+    finally:
+        lab.slot.close()
+    outcome = run.outcome
+    assert outcome.stop_reason is StopReason.SUPERVISOR_LOST
+    for name, record in (("stdout-1", outcome.stdout), ("report-1", outcome.report)):
+        kept = (tmp_path / name).read_bytes() if (tmp_path / name).exists() else None
+        assert (kept is None) == (record.sha256 is None)
+        if kept is not None:
+            assert record.sha256 == hashlib.sha256(kept).hexdigest()
+    if victim == "report":
+        assert run.report == b'{"passed": true}'
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_guardian_killed_while_it_moves_the_report_loses_no_report(tmp_path, monkeypatch, when):
+    harness, really = os.getpid(), linux.rename_new
+
+    def dying(folder_fd: int, name: str, target: str) -> bool:
+        if os.getpid() == harness:
+            return False
+        if when == "after":
+            assert really(folder_fd, name, target)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    monkeypatch.setattr(linux, "rename_new", dying)
+    lab = Lab(tmp_path)
+    try:
+        run = lab.run(lab.command("sh", "-c", "printf %s '{\"passed\": true}' > \"$0\"", "{report}"))
+    finally:
+        lab.slot.close()
+    assert run.outcome.stop_reason is StopReason.SUPERVISOR_LOST
+    assert run.report == b'{"passed": true}'
+    assert run.outcome.report.sha256 == hashlib.sha256(run.report).hexdigest()

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
@@ -20,7 +21,7 @@ from typing import NoReturn
 from agent_eval.cli.run_display import run_and_print
 from agent_eval.records.exit_codes import ExitCode
 from agent_eval.records.plan import PlannedRun
-from agent_eval.records.problems import InvalidInput
+from agent_eval.records.problems import EvidenceFault, InvalidInput
 from agent_eval.report.visible_text import escape
 from agent_eval.trials.consumer import Consumer
 from agent_eval.trials.engine_calls import words
@@ -84,8 +85,9 @@ def run_through(text: str, consumer: Consumer, planned: PlannedRun, options: Run
     executor = make_executor(text, args.jobs)
     try:
         code = run_and_print(consumer, planned, replace(options, executor=executor), args)
-    except BaseException:
-        _shut_down(executor).join(_END_S)
+    except BaseException as error:
+        _shut_down(executor)
+        threading.Thread(target=_end_after_main, args=(_code_of(error),), name="engine-end", daemon=True).start()
         raise
     let_go(executor, code)
     return code
@@ -97,13 +99,35 @@ def let_go(executor: concurrent.futures.Executor, code: int) -> None:
     The evidence is sealed and the result printed by now. A trial that was given up may still run: the interpreter would
     wait for the engine's threads, and so for the trial. An interrupted run does not wait at all.
     """
+    until = time.monotonic() + (0.0 if code > ExitCode.INTERNAL else _END_S)
     closing = _shut_down(executor)
     try:
-        closing.join(0.0 if code > ExitCode.INTERNAL else _END_S)
+        closing.join(max(0.0, until - time.monotonic()))
+        left = closing.is_alive() or _threads_left(until)
     except KeyboardInterrupt:
-        pass
-    if closing.is_alive():
+        left = True
+    if left:
         _end_now(code)
+
+
+def _end_after_main(code: int) -> None:
+    """For a run that ended in an error, which the main thread prints before it ends: then no thread of the engine is waited for for long."""
+    threading.main_thread().join()
+    if _threads_left(time.monotonic() + _END_S):
+        _end_now(code)
+
+
+def _threads_left(until: float) -> bool:
+    """Whether there are threads, at the moment ``until`` still, that the interpreter would wait for."""
+    waited_for = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    for thread in waited_for:
+        thread.join(max(0.0, until - time.monotonic()))
+    return any(thread.is_alive() for thread in waited_for)
+
+
+def _code_of(error: BaseException) -> int:
+    codes = ((InvalidInput, ExitCode.USAGE), (EvidenceFault, ExitCode.EVIDENCE), (KeyboardInterrupt, ExitCode.INTERRUPTED))
+    return next((code for kind, code in codes if isinstance(error, kind)), ExitCode.INTERNAL)
 
 
 def _shut_down(executor: concurrent.futures.Executor) -> threading.Thread:

@@ -99,6 +99,23 @@ def test_futures_that_nobody_completes_and_an_engine_that_does_not_end(run, writ
     assert time.monotonic() - began < 30
 
 
+def test_an_engine_that_leaves_a_thread_behind(run, write_case):
+    began = time.monotonic()
+    done, summary = run("engines:Lingering", "--case", write_case(command=[sys.executable, CHECKER, "{report}", "pass"]))
+    assert (done.returncode, summary["passed"]) == (0, 1)
+    assert time.monotonic() - began < 30
+
+
+def test_an_error_after_the_engine_was_made_is_said_and_ends(run_py, write_case, environment, tmp_path):
+    (tmp_path / "out").mkdir()
+    began = time.monotonic()
+    case = write_case(command=[sys.executable, CHECKER, "{report}", "pass"])
+    done = run_py("check", "--case", case, "--executor", "engines:Never", "-o", "out", env=environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: out: exists already")
+    assert time.monotonic() - began < 30
+
+
 def test_a_result_that_comes_after_its_trial_was_given_up(run, write_case):
     case = write_case(command=[sys.executable, CHECKER, "{report}", "pass"])
     _, summary = run("engines:Late", "--case", case, "--trials", 2, "-j", 1, "--timeout", "3", "--grace", "0")

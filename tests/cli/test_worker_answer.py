@@ -92,7 +92,7 @@ def test_a_supervisor_that_does_not_answer_in_time(supervisor, text):
 
 def test_a_supervisor_that_answers_and_does_not_end(supervisor):
     supervisor("out.write(bytes(8) + (2).to_bytes(8, 'big') + b'{}'); out.flush(); time.sleep(60)")
-    assert run_remote(replace(TRIAL, bound_s=1.5)) == remote_call.RemoteResult(b"{}")
+    assert run_remote(replace(TRIAL, bound_s=3.0)) == remote_call.RemoteResult(b"{}")
 
 
 def test_a_supervisor_with_files_and_an_answer(supervisor):

@@ -170,3 +170,11 @@ def noted():
     """Leaves a trace when it is made at all."""
     open(os.environ["ENGINE_FOLDER"] + "/made", "w").close()
     return ThreadPoolExecutor(1)
+
+
+class Lingering(ThreadPoolExecutor):
+    """Is shut down at once, and leaves a thread that the interpreter would wait for."""
+
+    def __init__(self):
+        super().__init__(1)
+        threading.Thread(target=time.sleep, args=(600,)).start()

@@ -112,10 +112,22 @@ def _giving(value):
     return lambda call, trial: value
 
 
-def raising():
+def _bound_of_the_next(seconds):
+    """Trials with a time limit of 20 s that are sent out from now on are given up after ``seconds`` (``None``: 50)."""
     from agent_eval.trials import remote
 
-    remote.WORKER_MARGIN_S = 0.3  # for the deaf future
+    remote.WORKER_MARGIN_S = 30.0 if seconds is None else seconds - 20.0
+
+
+def _and_then(seconds, way):
+    def both(call, trial):
+        _bound_of_the_next(seconds)
+        return way(call, trial)
+
+    return both
+
+
+def raising():
     return _Turns(
         _raising(pickle.PicklingError("cannot be pickled")),
         _raising(KeyError("no such queue")),
@@ -125,8 +137,8 @@ def raising():
         _raising(Silent()),
         _raising(Exception("a lone \ud800 surrogate")),
         _giving(None),
-        _giving(Broken()),
-        _giving(Deaf()),
+        _and_then(0.3, _giving(Broken())),
+        _and_then(None, _giving(Deaf())),
     )
 
 
@@ -187,15 +199,14 @@ class BlockedOnce(Here):
     """Does not take the first call until it was given up, and takes it then."""
 
     def __init__(self):
-        from agent_eval.trials import remote
-
-        remote.WORKER_MARGIN_S = 0.5
+        _bound_of_the_next(1.0)
         self._began = False
 
     def submit(self, call, trial):
         if self._began:
             return super().submit(call, trial)
         self._began = True
+        _bound_of_the_next(None)
         time.sleep(trial.bound_s + 0.5)
         with open(os.environ["ENGINE_FOLDER"] + "/taken", "w"):
             return Future()

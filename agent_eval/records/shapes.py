@@ -34,12 +34,12 @@ def whole(least: int = 0, most: int | None = None) -> Shape:
     return check
 
 
-def number(least: float = 0.0) -> Shape:
-    """A finite number of at least ``least``; a Boolean is none."""
+def number(least: float, most: float) -> Shape:
+    """A number from ``least`` to ``most``; a Boolean is none. Sums of some of them must stay finite too, so there is a ``most``."""
 
     def check(value: object, where: str) -> None:
-        if type(value) not in (int, float) or not least <= value < float("inf"):  # type: ignore[operator]
-            _refuse(value, where, f"a finite number of at least {least:g}")
+        if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
+            _refuse(value, where, f"a number from {least:g} to {most:g}")
 
     return check
 

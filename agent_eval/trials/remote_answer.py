@@ -30,7 +30,9 @@ Files = list[tuple[str, bytes]]
 
 _MAX_NAME_CHARS = 200
 _SHA256 = shapes.text("[0-9a-f]{64}")
-_TEXT, _COUNT, _DURATION = shapes.text(), shapes.whole(), shapes.number()
+_MAX_COUNT = (1 << 63) - 1
+_MAX_DURATION_S = 1e9
+_TEXT, _COUNT, _DURATION = shapes.text(), shapes.whole(0, _MAX_COUNT), shapes.number(0.0, _MAX_DURATION_S)
 _MODE = shapes.text("[0-7]{4}")
 _STREAM = {
     "seen_bytes": _COUNT,
@@ -48,7 +50,7 @@ _REPORT = {
     "sha256": shapes.optional(_SHA256),
     "write_error": shapes.optional(_TEXT),
 }
-_UNREAPED = {"pid": shapes.whole(1), "name": shapes.optional(_TEXT), "wchan": shapes.optional(_TEXT)}
+_UNREAPED = {"pid": shapes.whole(1, _MAX_COUNT), "name": shapes.optional(_TEXT), "wchan": shapes.optional(_TEXT)}
 _TREE = {
     "containment": shapes.one_of("subreaper", "group"),
     "leaked": _COUNT,
@@ -56,7 +58,7 @@ _TREE = {
     "killed": _COUNT,
     "unreaped": shapes.array(shapes.record(_UNREAPED)),
 }
-_START_ERROR = {"stage": shapes.one_of("cwd", "argv", "env", "exec", "fork", "setup"), "message": _TEXT, "errno": shapes.optional(shapes.whole())}
+_START_ERROR = {"stage": shapes.one_of("cwd", "argv", "env", "exec", "fork", "setup"), "message": _TEXT, "errno": shapes.optional(_COUNT)}
 _OUTCOME = {
     "tree": shapes.record(_TREE),
     "started_at": shapes.text(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z"),
@@ -106,9 +108,9 @@ _ANSWER = shapes.record(
         "record": shapes.mapping(_TEXT, shapes.anything),
         "interrupted": shapes.flag,
         "errors": shapes.array(_TEXT),
-        "error_numbers": shapes.array(shapes.whole()),
+        "error_numbers": shapes.array(_COUNT),
         "held": shapes.array(_COUNT),
-        "tampered": shapes.optional(_TEXT),
+        "tampered": shapes.optional(shapes.text("(?s).+")),
     }
 )
 

@@ -133,6 +133,7 @@ def _takes(way: tuple[Any, ...], value: object) -> bool:
         (("outcome", "exit_code"), 256), (("outcome", "signal"), 9), (("outcome", "exit_code"), None), (("outcome", "stop_reason"), "bored"),
         (("outcome", "started_at"), "yesterday"), (("outcome", "stdout", "kept_bytes"), 7), (("outcome", "stdout", "seen_bytes"), 1025),
         (("outcome", "report", "kept_bytes"), 1025), (("outcome", "report", "mode"), "rwx"), (("outcome", "tree", "containment"), "none"),
+        (("outcome", "wall_s"), 1e308), (("outcome", "cpu_user_s"), 1e10), (("outcome", "max_rss_bytes"), 1 << 63), (("held", 1), 10**63), (("tampered",), ""),
         (("outcome", "surplus"), 1), (("identity", "after", 0, "surplus"), 1), (("identity", "surplus"), []), (("held",), [1]), (("held",), [1, 2, 3]),
         (("outcome", "stdout", "sha256"), "b" * 64), (("files", "stdout.bin"), "b" * 64), (("surplus",), 1),
         *((("record", key), None) for key in sorted(RESERVED_KEYS)),

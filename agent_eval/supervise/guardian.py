@@ -21,9 +21,11 @@ from typing import Any
 from agent_eval.supervise import linux, wire
 from agent_eval.supervise.capture import SinkFactory
 from agent_eval.supervise.command import Command
+from agent_eval.supervise.scratch import remove_left_by
 from agent_eval.supervise.sweep import ChildList, sweep
 from agent_eval.supervise.watch import Host, Wish, supervise
 
+_DYING_S = 2.0  # of a harness with much memory to give back
 CONTAINED = "subreaper"
 GROUP_ONLY = "group"
 _SWEEP_AT_END_S = 5.0  # nobody waits for it: who died too slowly for the outcome is still buried
@@ -42,6 +44,8 @@ class _HarnessBox:
         self._frames: deque[tuple[bytes, Any]] = deque()
         self._told = False
         self.gone = False
+        self.let_go = False
+        """Whether the harness said that it needs this guardian no longer: then its end of the pipe is not the harness's death."""
 
     def descriptors(self) -> tuple[int, ...]:
         """What to poll; nothing once the harness is gone."""
@@ -54,7 +58,11 @@ class _HarnessBox:
         if fd == self._harness_fd:
             self.gone = True
             return
-        self._frames.extend(self._reader.read())
+        for frame in self._reader.read():
+            if frame[0] == wire.BYE:
+                self.let_go = True
+            else:
+                self._frames.append(frame)
         self.gone = self.gone or self._reader.ended
 
     def take(self) -> Wish | None:
@@ -92,6 +100,7 @@ def run_guardian(control_fd: int, result_fd: int, harness: int, publish_leader: 
     # A stopped guardian whose harness dies is continued, sees the end of the pipe and sweeps.
     linux.on_parent_death(signal.SIGCONT)
     if os.getppid() != harness:
+        remove_left_by(harness)
         return
     _keep_only((control_fd, result_fd))
     harness_fd = os.pidfd_open(harness) if hasattr(os, "pidfd_open") else -1
@@ -116,6 +125,17 @@ def run_guardian(control_fd: int, result_fd: int, harness: int, publish_leader: 
         os.write(result_fd, wire.encode(wire.FAULT, traceback.format_exc()))
     finally:
         sweep(children, time.monotonic() + _SWEEP_AT_END_S)
+        if box.gone and not box.let_go and _is_dead(harness):
+            # Of every slot, whose guardians do the same: the last one finds no process of a trial any more.
+            remove_left_by(harness)
+
+
+def _is_dead(harness: int) -> bool:
+    """Whether our parent is gone. A process that is killed closes its pipes a moment before its children see it go."""
+    until = time.monotonic() + _DYING_S
+    while os.getppid() == harness and time.monotonic() < until:
+        time.sleep(0.001)
+    return os.getppid() != harness
 
 
 def _serve(host: Host, box: _HarnessBox, result_fd: int) -> None:

@@ -10,6 +10,8 @@ import os
 import stat
 from dataclasses import dataclass
 
+from agent_eval.supervise.scratch_board import NAME_PREFIX, left_by, own_board
+
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -29,12 +31,17 @@ class Scratch:
     Raises ``OSError`` when it cannot be made.
     """
 
-    __slots__ = ("_expected", "_made", "path", "seen_empty")
+    __slots__ = ("_expected", "_made", "_noted", "path", "seen_empty")
 
     def __init__(self, base: str | None = None) -> None:
         folder = os.path.abspath(base or os.environ.get("TMPDIR") or "/tmp")
         self.path = f"{folder}/{_new_name()}"
-        os.mkdir(self.path, 0o700)
+        self._noted = own_board().add(self.path)
+        try:
+            os.mkdir(self.path, 0o700)
+        except OSError:
+            self.leave()
+            raise
         self._made: list[str] = []
         self._expected: list[str] = []
         self.seen_empty = False
@@ -43,8 +50,19 @@ class Scratch:
     def rename(self) -> None:
         """Give it another unguessable name in the same place. Raises ``OSError`` when it is not there."""
         path = f"{self.path.rpartition('/')[0]}/{_new_name()}"
-        os.rename(self.path, path)
-        self.path = path
+        noted = own_board().add(path)
+        try:
+            os.rename(self.path, path)
+        except OSError:
+            own_board().drop(noted)
+            raise
+        self.leave()
+        self.path, self._noted = path, noted
+
+    def leave(self) -> None:
+        """Let it stay where it is when this process is killed: somebody wants to look at it, or it is gone."""
+        own_board().drop(self._noted)
+        self._noted = None
 
     def expect(self, name: str) -> str:
         """The path of a file that a program is asked to write at the top."""
@@ -91,6 +109,11 @@ class Scratch:
 
     def remove(self) -> Removal:
         """Delete everything and count what was there on the way. Raises nothing: ``left`` tells."""
+        removal = self._remove()
+        self.leave()
+        return removal
+
+    def _remove(self) -> Removal:
         try:
             for name in reversed(self._made):
                 os.rmdir(f"{self.path}/{name}")
@@ -135,13 +158,23 @@ class Scratch:
                 finally:
                     os.close(folder)
                 os.rmdir(name, dir_fd=top)
+            except FileNotFoundError:  # another guardian of a dead harness was quicker
+                continue
             except OSError:  # a mount point, an immutable file below, another user's folder
                 removal.left += 1
         return removal
 
 
+def remove_left_by(harness: int) -> None:
+    """Remove what the process ``harness``, which is dead and whose fork this is, had of scratch folders. Raises nothing."""
+    for path in left_by(harness):
+        scratch = Scratch.__new__(Scratch)
+        scratch.path, scratch._made = path, []
+        scratch._remove()
+
+
 def _new_name() -> str:
-    return f"agent-eval-{os.urandom(9).hex()}"
+    return f"{NAME_PREFIX}{os.urandom(9).hex()}"
 
 
 def _clear(folder: int, top: int, queue: list[str], removal: Removal) -> None:
@@ -158,6 +191,8 @@ def _clear(folder: int, top: int, queue: list[str], removal: Removal) -> None:
                 queue.append(entry.name)
             else:
                 queue.append(_park(entry.name, folder, top))
+        except FileNotFoundError:
+            continue
         except OSError:
             removal.left += 1
 

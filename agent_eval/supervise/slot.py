@@ -6,6 +6,7 @@ whose guardian was lost. Everything that touches the trial's processes happens i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import mmap
 import os
@@ -25,6 +26,7 @@ from agent_eval.supervise.guardian import CONTAINED, GROUP_ONLY, run_guardian
 from agent_eval.supervise.orphans import LostTrial, Recovered, end_child, has_been_reaped, recover
 from agent_eval.supervise.process import children_are_ours
 from agent_eval.supervise.report_file import ReportSpot
+from agent_eval.supervise.scratch_board import own_board
 from agent_eval.supervise.watch import status_fields
 
 OUTER_MARGIN_S = 0.85  # beyond timeout and grace; a guardian that is well needs at most 0.75 of it
@@ -168,6 +170,7 @@ class Slot:
                 made.extend(os.pipe())
             control_read, control_write, result_read, result_write = made
             self._publish_leader(0)
+            own_board()  # made before the fork that shall share it
             guardian = os.fork()
         except OSError:
             for fd in made:
@@ -262,6 +265,9 @@ class Slot:
         _live_guardians.discard(guardian)
 
     def _hang_up(self) -> None:
+        if self._control >= 0:
+            with contextlib.suppress(OSError):  # it is gone, or does not read
+                os.write(self._control, wire.encode(wire.BYE))
         for fd in (self._control, self._result):
             if fd >= 0:
                 os.close(fd)

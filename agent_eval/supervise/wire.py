@@ -16,6 +16,7 @@ from typing import Any
 RUN = b"R"  # harness -> guardian: a command's wire values
 STOP = b"S"  # harness -> guardian: end the command gently
 KILL = b"K"  # harness -> guardian: end the command now
+BYE = b"B"  # harness -> guardian: no command follows, and the harness lives on
 RESULT = b"O"  # guardian -> harness: an outcome's wire values
 FAULT = b"F"  # guardian -> harness: the guardian broke; its traceback as text
 

@@ -102,6 +102,7 @@ class Recording:
         if self._scratch is not None:
             if self._run.keep_scratch:
                 kept = self._scratch.path
+                self._scratch.leave()
                 self._put_reports_back(self._scratch)
             else:
                 self._run.scratches.give_back(self._scratch, all_ended=_all_ended(outcome))

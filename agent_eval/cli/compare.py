@@ -8,8 +8,10 @@ import os
 import sys
 
 from agent_eval.cli.parsing import add_output_options, positive
+from agent_eval.cli.stopping import Stopping, stoppable
 from agent_eval.evidence import layout
-from agent_eval.evidence.location import new_directory, resolve
+from agent_eval.evidence.draft import Draft
+from agent_eval.evidence.location import resolve
 from agent_eval.evidence.plan_check import require_digest
 from agent_eval.evidence.plan_file import make_plan
 from agent_eval.evidence.reader import EvidenceReader
@@ -75,6 +77,10 @@ def _alpha(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print, and keep the comparison as an evidence directory."""
+    return stoppable(lambda stopping: _compare(args, stopping))
+
+
+def _compare(args: argparse.Namespace, stopping: Stopping) -> int:
     incumbent, candidate = (_open(path, args.unsealed) for path in (args.incumbent, args.candidate))
     different = differences(incumbent.plan, candidate.plan)
     _refuse(args, incumbent, candidate, different)
@@ -88,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     )
     record = comparison_record(found, _side(incumbent), _side(candidate), different)
     record["verdict_line"] = verdict_line(record)
-    path, seal = _keep(args, record, incumbent, candidate)
+    path, seal = _keep(args, record, incumbent, candidate, stopping)
     if args.json:
         print(json.dumps({**record, "path": path, "seal": seal}, sort_keys=True))
     else:
@@ -133,7 +139,7 @@ def _critical(args: argparse.Namespace, incumbent: EvidenceReader, candidate: Ev
     return frozenset([*args.critical, *marked])
 
 
-def _keep(args: argparse.Namespace, record: dict, incumbent: EvidenceReader, candidate: EvidenceReader) -> tuple[str, str]:
+def _keep(args: argparse.Namespace, record: dict, incumbent: EvidenceReader, candidate: EvidenceReader, stopping: Stopping) -> tuple[str, str]:
     """Write and seal the comparison directory; return its path and seal."""
     plan = incumbent.plan
     nothing = PlannedRun((), 0, Limits(**plan["limits"]), plan["task_seed"])
@@ -154,15 +160,17 @@ def _keep(args: argparse.Namespace, record: dict, incumbent: EvidenceReader, can
         "verdict_line": record["verdict_line"],
         "source_sealed": facts["source_sealed"],
     }
-    writer = new_directory(args.output)
-    try:
-        writer.write_plan(own_plan)
-        writer.write(COMPARISON, strict_json.canonical(record) + b"\n")
-        for folder in (layout.CASES, layout.TRIALS):
-            # A comparison has neither, and an empty folder is one that no manifest names.
-            os.rmdir(os.path.join(writer.path, folder))
-        return writer.path, writer.seal(summary)
-    except OSError as error:
-        raise EvidenceFault.one(writer.path, f"could not be written ({error.strerror})", "the directory is left unsealed") from None
-    finally:
-        writer.close()
+    stopping.hold()
+    with Draft(args.output) as draft:
+        try:
+            draft.writer.write_plan(own_plan)
+            draft.writer.write(COMPARISON, strict_json.canonical(record) + b"\n")
+            for folder in (layout.CASES, layout.TRIALS):
+                # A comparison has neither, and an empty folder is one that no manifest names.
+                os.rmdir(os.path.join(draft.writer.path, folder))
+            seal = draft.writer.seal(summary)
+            stopping.check()
+            draft.publish()
+        except OSError as error:
+            raise EvidenceFault.one(draft.path, f"could not be written ({error.strerror})", "nothing was kept") from None
+    return draft.path, seal

@@ -168,7 +168,13 @@ def _judged(
         if trial.record.get("judgment") is not None:
             judgment_of(trial)  # compared with the new one: it must be one
         evidence = evidence_of(reader, trial)
-        yield trial, evidence.outcome, judge_trial(judge, evidence, criteria, grader)
+        try:
+            judgment = judge_trial(judge, evidence, criteria, grader)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            # Somebody else's record may be of another shape: the place in this code where that was noticed says nothing to them.
+            what = f"is not a record that can be judged ({type(error).__name__}: {error})"
+            raise EvidenceFault.one(f"trials/{trial.name}/{layout.TRIAL_RECORD}", what) from error
+        yield trial, evidence.outcome, judgment
 
 
 def _keep(writer: EvidenceWriter, trial: RetainedTrial, judgment: Judgment) -> None:

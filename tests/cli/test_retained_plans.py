@@ -175,6 +175,15 @@ def test_a_record_without_a_judgment_of_this_format(copy, capsys, value: Any) ->
     assert_refused(capsys, ["rerun", "--unrun", "b"], "trials/case/002/trial.json: ")
 
 
+@pytest.mark.parametrize("fields", [{"identity": 5}, {"identity": {}}, {"outcome": {}}, {"request": MISSING, "identity": MISSING, "outcome": MISSING}])
+def test_a_record_that_cannot_be_judged_again(copy, capsys, fields: dict[str, Any]) -> None:
+    record = copy / "b/trials/case/002/trial.json"
+    found = json.loads(record.read_text()) | fields
+    record.write_text(json.dumps({name: value for name, value in found.items() if value is not MISSING}))
+    change(copy / "b")
+    assert_refused(capsys, ["regrade", "b"], "case/002")
+
+
 # Evidence is never written into.
 
 

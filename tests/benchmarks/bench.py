@@ -54,9 +54,9 @@ class Bench:
             arguments += ["--case", path]
         return arguments
 
-    def check_command(self, folder: str, trials: int, command: Sequence[str], *options: str) -> list[str]:
+    def check_command(self, folder: str, trials: int, command: Sequence[str], *options: str, most_of_a_case: int = MOST_TRIALS_OF_A_CASE) -> list[str]:
         """The command line of a run of ours with its evidence in ``folder``/out."""
-        per_case = math.gcd(trials, MOST_TRIALS_OF_A_CASE)
+        per_case = math.gcd(trials, most_of_a_case)
         arguments = self.cases(folder, trials // per_case, command)
         return [sys.executable, RUN_PY, "check", "-q", "-o", os.path.join(folder, "out"), "--trials", str(per_case), *arguments, *options]
 

@@ -55,9 +55,15 @@ def _opened(args: argparse.Namespace) -> list[EvidenceReader]:
         try:
             parts.append(EvidenceReader.open(resolve(text), unsealed_ok=args.unsealed))
         except EvidenceFault as fault:
-            faults += [Problem(f"{text}: {problem.where}", problem.what, problem.fix) for problem in fault.problems]
+            faults += [_of(text, problem) for problem in fault.problems]
     if faults:
         raise EvidenceFault(faults)
     if len({part.path for part in parts}) < len(parts):
         raise InvalidInput.one("merge", "a directory is named twice", "give each shard once")
     return parts
+
+
+def _of(directory: str, problem: Problem) -> Problem:
+    """Which of the directories a problem is of, when it does not say so itself."""
+    named = problem.where == directory or problem.where.startswith(f"{directory}/")
+    return problem if named else Problem(f"{directory}: {problem.where}", problem.what, problem.fix)

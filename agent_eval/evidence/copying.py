@@ -19,23 +19,36 @@ from agent_eval.records.problems import EvidenceFault, Problem
 
 _BLOCK_BYTES = 1 << 20
 _MAX_NAMED = 20
+_MAX_FILE_BYTES = 1 << 30  # a workspace snapshot stops there, and everything else earlier
 
 
 def require_plain(source: EvidenceReader) -> None:
     """Refuse an unsealed directory that holds something else than plain files under names a manifest can have.
 
-    A subject of the same user can plant a FIFO, a link or a device, and kill its harness. Raises :class:`EvidenceFault`.
+    A subject of the same user can plant a FIFO, a link, a device or a file without end, and kill its harness. Raises
+    :class:`EvidenceFault`.
     """
     problems = []
-    for name, entry in layout.walk(source.path):
-        if name.endswith("/"):
-            continue
+    for name, entry in _entries(source):
         if not entry.is_file(follow_symlinks=False):
-            problems.append(Problem(f"{source.path}/{name}", "unsafe: not a plain file", "take it out of the directory"))
+            what = "not a plain file"
         elif not layout.is_safe_path(name):
-            problems.append(Problem(f"{source.path}/{name}", "unsafe: a name that no manifest can hold", "take it out of the directory"))
+            what = "a name that no manifest can hold"
+        elif entry.stat(follow_symlinks=False).st_size > _MAX_FILE_BYTES:
+            what = f"larger than {_MAX_FILE_BYTES >> 30} GiB, which no run keeps"
+        else:
+            continue
+        problems.append(Problem(f"{source.path}/{name}", f"unsafe: {what}", "take it out of the directory"))
     if problems:
         raise EvidenceFault(problems[:_MAX_NAMED])
+
+
+def _entries(source: EvidenceReader) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every entry but folders. Raises :class:`EvidenceFault` when one cannot be read."""
+    try:
+        yield from (found for found in layout.walk(source.path) if not found[0].endswith("/"))
+    except OSError as error:
+        raise EvidenceFault.one(source.path, f"could not be read ({error.strerror})") from None
 
 
 def copy_evidence(source: EvidenceReader, target: str, files: Files, go_on: Callable[[], None]) -> None:
@@ -101,7 +114,7 @@ def _sealed_files(source: EvidenceReader) -> Iterator[tuple[str, str | None]]:
 
 def _vouched(source: EvidenceReader) -> dict[str, str | None]:
     """Every file of an unsealed directory; those of a finished trial with the digests that its journal and its record give."""
-    found: dict[str, str | None] = {name: None for name, _ in layout.walk(source.path) if not name.endswith("/")}
+    found: dict[str, str | None] = {name: None for name, _ in _entries(source)}
     missing = []
     for trial in source.trials():
         folder = layout.trial_folder(trial.case_id, trial.number)

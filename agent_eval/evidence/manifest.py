@@ -17,7 +17,7 @@ from agent_eval.evidence import layout
 from agent_eval.evidence.manifest_lines import DIGEST, LINE, is_ordered
 from agent_eval.evidence.parts import part_findings
 from agent_eval.records.digests import sha256_file
-from agent_eval.records.problems import InvalidInput
+from agent_eval.records.problems import EvidenceFault, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def verify(path: str, seal: str | None = None) -> Verification:
     """Compare a directory with its manifest, and its seal with a witness when one is given.
 
     Reads every file once, in order, with memory that does not grow with their number. The parts of a merged directory
-    are also compared with their own manifests and seals. Raises :class:`EvidenceFault` when a merge's plan does not say
-    what its parts are, :class:`InvalidInput` when ``path`` is not a directory or ``seal`` is not 64 hex digits.
+    are also compared with their own manifests and seals. Raises :class:`EvidenceFault` when a folder cannot be read or a
+    merge's plan does not say what its parts are, :class:`InvalidInput` when ``path`` is not a directory or ``seal`` is not 64 hex digits.
     """
     if seal is not None and not DIGEST.fullmatch(seal := seal.strip().lower()):
         raise InvalidInput.one("--seal", "not a SHA-256 digest", "give the 64 hexadecimal digits that the run printed")
@@ -90,8 +90,11 @@ def verify(path: str, seal: str | None = None) -> Verification:
     if not os.path.lexists(manifest):
         return Verification(unsealed=True, seal_matches=False if seal else None)
     comparison = _Comparison(path)
-    with open(manifest, "rb") as stream:
-        comparison.run(stream)
+    try:
+        with open(manifest, "rb") as stream:
+            comparison.run(stream)
+    except OSError as error:
+        raise EvidenceFault.one(path, f"could not be read ({error.strerror})") from None
     found = comparison.digest.hexdigest()
     parts = part_findings(path)
     return Verification(

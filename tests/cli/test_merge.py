@@ -235,7 +235,25 @@ def plant_name(folder: pathlib.Path) -> str:
     return "a name: unsafe: a name that no manifest can hold"
 
 
-@pytest.mark.parametrize("plant", [plant_pipe, plant_link, plant_folder_link, plant_name])
+def plant_endless_file(folder: pathlib.Path) -> str:
+    with open(folder / "x", "wb") as stream:
+        stream.truncate(1 << 40)
+    return "x: unsafe: larger than 1 GiB"
+
+
+def plant_deep_folders(folder: pathlib.Path) -> str:
+    before = os.getcwd()
+    try:
+        os.chdir(folder)
+        for _ in range(30):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+    finally:
+        os.chdir(before)
+    return "s2: could not be read (File name too long)"
+
+
+@pytest.mark.parametrize("plant", [plant_endless_file, plant_deep_folders, plant_pipe, plant_link, plant_folder_link, plant_name])
 def test_what_a_subject_planted_in_an_unsealed_part_is_refused(run_py, shards, tmp_path, plant: Callable[[pathlib.Path], str]) -> None:
     parts = shards()
     (tmp_path / "s2/manifest-sha256.txt").unlink()
@@ -257,6 +275,15 @@ def test_captured_files_of_an_unsealed_part_are_compared_with_their_records(run_
     report.unlink()
     assert "owner-report.json: missing" in run_py("merge", *parts, "--unsealed", "-o", "merged").stderr
     assert not left_over(tmp_path)
+
+
+def test_a_folder_that_cannot_be_read_is_a_fault_of_the_directory(run_py, shards, tmp_path) -> None:
+    parts = shards()
+    plant_deep_folders(tmp_path / "s2/trials")
+    for command in (["verify", "s2"], ["regrade", "s2"], ["merge", *parts, "-o", "merged"]):
+        done = run_py(*command)
+        assert done.returncode == 3, command
+        assert done.stderr == "error: s2: could not be read (File name too long)\n"
 
 
 # What the journal of an unsealed part does not vouch for stays so.

@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput.one(args.directory, f"is a {kind}", "rerun the run that it came from")
     chosen = _chosen(Retained(reader), args)
     if not chosen:
-        raise InvalidInput.one(args.directory, "has no such trial", "run.py show DIR lists the trials")
+        what = "has no unrun or interrupted trial" if args.unrun else "has no failed trial" if args.failed else f"has no trial {args.trial}"
+        raise InvalidInput.one(args.directory, what, "run.py show DIR lists the trials")
     name, *rest = reader.plan["argv"] or ("",)
     if name != reader.plan["consumer"]:
         raise EvidenceFault.one(f"{args.directory}/plan.json", f"argv is no command line of {reader.plan['consumer']}")

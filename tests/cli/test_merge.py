@@ -202,6 +202,22 @@ def test_a_fail_that_could_not_be_recorded_stays_a_fail(run_py, write_case, tmp_
     assert counts(run_py("regrade", "first", "--json").stdout) == [1, 0, 0, 1, 0, 0]
 
 
+def test_a_recheck_counts_what_has_no_record_as_the_run_did(run_py, tmp_path) -> None:
+    agent = ROOT / "consumers/core_agent/reference_agent.py"
+    assert run_py("core-agent", "--binary", agent, "--case", "edit", "--trials", 2, "-o", "first").returncode == 0
+    summary = json.loads((tmp_path / "first/summary.json").read_text())
+    (case_id,) = summary["cases"]
+    shutil.rmtree(tmp_path / f"first/trials/{case_id}/002")
+    failure = {"reason": "evidence-tampered", "detail": "", "evidence": []}
+    judgment = {"verdict": "fail", "basis": "recomputed", "cause": None, "failures": [failure], "checks": [], "grader": {}}
+    lost = {"unrecorded": [f"{case_id}/002"], "unrecorded_judgments": {f"{case_id}/002": judgment}}
+    (tmp_path / "first/summary.json").write_text(json.dumps(summary | lost))
+    reseal(tmp_path / "first")
+    done = run_py("recheck", "first", "--json")
+    assert done.returncode == 1, done.stderr
+    assert counts(done.stdout) == [2, 1, 1, 0, 0, 0]
+
+
 # What is copied.
 
 

@@ -118,7 +118,7 @@ def test_rerun_for_debugging(run_py, cases, tmp_path) -> None:
     one = run_py("rerun", "first", "c0/002", "--keep-workspace", "--json")
     assert counts(one.stdout)["passed"] == 1
     kept = next(line for line in one.stderr.splitlines() if "kept" in line).split()[-1]
-    assert pathlib.Path(kept).is_dir()
+    assert (pathlib.Path(kept) / "owner-report.json").is_file(), "as the checker left it, though the evidence has it too"
     shutil.rmtree(kept)
     for arguments in (["first"], ["first", "c0/009"], ["first", "x"], ["first", "--unrun", "--failed"]):
         assert run_py("rerun", *arguments).returncode == 2

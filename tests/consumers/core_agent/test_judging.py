@@ -73,6 +73,7 @@ def changed(evidence: TrialEvidence, record: dict | None = None, files: dict[str
     return dataclasses.replace(
         evidence,
         record=record or evidence.record,
+        known_outcome=None,
         read=lambda name: files[name] if name in files else evidence.read(name),
     )
 

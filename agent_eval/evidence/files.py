@@ -19,6 +19,14 @@ class Files:
         """Create a directory that must not exist."""
         os.mkdir(path, mode)
 
+    def make_spread_directory(self, path: str) -> None:
+        """Create a directory that must not exist and that will hold many folders with files."""
+        self.make_directory(path)
+        # Imported here because ctypes costs milliseconds that commands which only read need not pay.
+        from agent_eval.supervise.linux import spread_subfolders
+
+        spread_subfolders(path)
+
     def create(self, path: str, data: bytes) -> None:
         """Create a file that must not exist, with ``data``. A file that could not be filled is removed again."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -109,7 +109,7 @@ class EvidenceWriter:
             self.files.sync_file(self.path)
             self.files.sync_file(os.path.dirname(self.path))
             self.files.make_directory(os.path.join(self.path, layout.CASES))
-            self.files.make_directory(os.path.join(self.path, layout.TRIALS))
+            self.files.make_spread_directory(os.path.join(self.path, layout.TRIALS))
             for case_id, data in cases:
                 self.write(layout.case_file(case_id), data)
             self._journal = self.files.open_append(os.path.join(self.path, layout.JOURNAL))

@@ -29,6 +29,9 @@ _STATX_MNT_ID = 0x1000
 _renameat2 = getattr(_libc, "renameat2", None)  # glibc 2.28, musl 1.2.6
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
+# ioctl numbers hold their direction in bits that a few old architectures order differently.
+_GENERIC_IOCTL_MACHINES = ("x86_64", "aarch64", "riscv64")
+_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS, _FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
 _STX_MNT_ID_OFFSET = 0x90
 
 
@@ -107,6 +110,30 @@ def mount_id(fd: int) -> int | None:
     if not _U32.unpack_from(_statx_buffer, 0)[0] & _STATX_MNT_ID:  # a kernel before 5.8
         return None
     return _U64.unpack_from(_statx_buffer, _STX_MNT_ID_OFFSET)[0]
+
+
+def spread_subfolders(path: str) -> bool:
+    """Have ext4 place each folder made in ``path`` in a block group of its own choice (chattr +T); false where that is not known.
+
+    Without it all of them share the group of ``path``, in which ext4 passes over the inodes deleted in the last minutes
+    one by one whenever it looks for a free one: up to 0.7 ms for every file that is made.
+    """
+    if not IS_LINUX or os.uname().machine not in _GENERIC_IOCTL_MACHINES:
+        return False
+    import fcntl
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flags = _U64.unpack(fcntl.ioctl(fd, _FS_IOC_GETFLAGS, bytes(_U64.size)))[0]
+        fcntl.ioctl(fd, _FS_IOC_SETFLAGS, _U64.pack(flags | _FS_TOPDIR_FL))
+    except OSError:  # another file system
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def rename_new(folder_fd: int, name: str, target: str) -> bool:

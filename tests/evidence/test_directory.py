@@ -15,8 +15,10 @@ from agent_eval.evidence.manifest import verify
 from agent_eval.evidence.reader import EvidenceReader
 from agent_eval.evidence.seal_check import RecordDigests
 from agent_eval.evidence.status import status
+from agent_eval.evidence.writer import EvidenceWriter
 from agent_eval.records.digests import sha256_file
 from agent_eval.records.problems import EvidenceFault, InvalidInput
+from agent_eval.supervise import linux
 from tests.evidence.conftest import PASS
 
 
@@ -426,3 +428,24 @@ def test_a_manifest_of_many_pieces_is_the_same_text(write_run, monkeypatch, name
     with pytest.raises(EvidenceFault, match="changed-before-seal"):
         damaged.seal({})
     assert not [entry for entry in os.listdir(damaged.path) if entry.startswith("manifest")]
+
+
+def test_the_folders_of_cases_are_spread_over_the_disk_where_that_can_be_said(tmp_path) -> None:
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    if not linux.spread_subfolders(str(probe)):
+        pytest.skip("skipped: this file system does not place folders by a flag")
+    writer = EvidenceWriter.create(str(tmp_path / "evidence"))
+    writer.write_plan({"planned": 0})
+    writer.close()
+    listed = subprocess.run(["lsattr", "-d", tmp_path / "evidence" / "trials", tmp_path / "evidence" / "cases"], capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("skipped: there is no lsattr to ask")
+    trials, cases = listed.stdout.splitlines()
+    assert "T" in trials.split()[0]
+    assert "T" not in cases.split()[0]
+
+
+def test_where_folders_cannot_be_spread_nothing_is_lost(tmp_path) -> None:
+    assert linux.spread_subfolders(str(tmp_path / "not there")) is False
+    assert linux.spread_subfolders("/proc/self") is False

@@ -435,12 +435,13 @@ def test_the_folders_of_cases_are_spread_over_the_disk_where_that_can_be_said(tm
     probe.mkdir()
     if not linux.spread_subfolders(str(probe)):
         pytest.skip("skipped: this file system does not place folders by a flag")
+    if shutil.which("lsattr") is None:
+        pytest.skip("skipped: there is no lsattr to ask")
     writer = EvidenceWriter.create(str(tmp_path / "evidence"))
     writer.write_plan({"planned": 0})
     writer.close()
     listed = subprocess.run(["lsattr", "-d", tmp_path / "evidence" / "trials", tmp_path / "evidence" / "cases"], capture_output=True, text=True)
-    if listed.returncode != 0:
-        pytest.skip("skipped: there is no lsattr to ask")
+    assert listed.returncode == 0, listed.stderr
     trials, cases = listed.stdout.splitlines()
     assert "T" in trials.split()[0]
     assert "T" not in cases.split()[0]

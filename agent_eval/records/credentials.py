@@ -72,7 +72,8 @@ def find(data: bytes | str) -> list[Sighting]:
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) < _SHORT_BYTES and not _ANY_LITERAL.search(raw):
         return []
-    found = {Sighting(pattern.name, offset) for pattern in PATTERNS for offset in _offsets(raw, pattern)}
+    marks = {mark for mark in _DIFFERENT_MARKS if mark in raw}
+    found = {Sighting(pattern.name, offset) for pattern in PATTERNS for offset in _offsets(raw, pattern, marks)}
     return sorted(found, key=lambda sighting: (sighting.offset, sighting.pattern))
 
 
@@ -86,10 +87,13 @@ _MARKS = {
 }
 
 
-def _offsets(raw: bytes, pattern: CredentialPattern) -> Iterator[int]:
+_DIFFERENT_MARKS = frozenset(_MARKS.values())
+
+
+def _offsets(raw: bytes, pattern: CredentialPattern, marks: set[bytes]) -> Iterator[int]:
     """Where ``pattern`` matches. It is tried around its literals only: to search 8 MiB for it takes 0.3 s, for a literal 2 ms."""
     for literal in pattern.literals:
-        at = raw.find(literal) if _MARKS[literal] in raw else -1
+        at = raw.find(literal) if _MARKS[literal] in marks else -1
         free = 0
         while at >= 0:
             if pattern.lead:

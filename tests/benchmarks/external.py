@@ -136,7 +136,7 @@ def rows_of(results: Mapping[str, object], durable: Mapping[str, object], sample
 def external(bench: Bench, path: str, options: Sequence[str]) -> list[Row]:
     """Run the script and judge by it; ``options`` are its own (``--venv``, ``--npm``)."""
     samples = max(bench.trials, 20) if bench.trials < 400 else 1000
-    adapter = f"{shlex.quote(sys.executable)} {shlex.quote(ADAPTER)} {{plan}}"
+    adapter = f"{shlex.quote(sys.executable)} -S {shlex.quote(ADAPTER)} {{plan}}"
     regrade = f"{shlex.quote(sys.executable)} {shlex.quote(RUN_PY)} regrade {{out}}/evidence-20"
     version = f"{shlex.quote(sys.executable)} {shlex.quote(RUN_PY)} --help"
     settings = ["--runs", str(bench.rounds), "--trials", str(bench.trials), "--small", str(bench.small), "--regrade-samples", str(samples), *options]

@@ -48,7 +48,8 @@ def run(plan: dict, cases: list[tuple[dict, list[str]]], trials: int, options: l
     """Run cases that have the same number of trials, into ``out``/evidence-``trials``."""
     out = plan["out"]
     evidence = os.path.join(out, f"evidence-{trials}")
-    arguments = [sys.executable, RUN_PY, "check", "-q", "-o", evidence, "--trials", str(trials), "-j", str(plan["jobs"])]
+    # -S: no site-packages are needed, and looking for them takes as long as all imports of run.py.
+    arguments = [sys.executable, "-S", RUN_PY, "check", "-q", "-o", evidence, "--trials", str(trials), "-j", str(plan["jobs"])]
     arguments += ["--timeout", str(plan["timeout_s"]), "--max-output-bytes", str(plan["output_cap_bytes"]), *options]
     for case, _ in cases:
         path = f"{evidence}-{case['id']}.json"

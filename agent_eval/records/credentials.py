@@ -47,7 +47,7 @@ PATTERNS: tuple[CredentialPattern, ...] = (
     _token("openai-key", "OpenAI API keys", "sk-", rb"sk-(?!ant-)(?:proj-|svcacct-|admin-|or-v1-)?[0-9A-Za-z_-]{20,}"),
     _token("github-token", "GitHub token formats", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", rb"(?:gh[pousr]_[0-9A-Za-z]{30,}|github_pat_[0-9A-Za-z_]{30,})"),
     _token("gitlab-token", "GitLab token prefixes", "glpat-", rb"glpat-[0-9A-Za-z_-]{20,}"),
-    _token("slack-token", "Slack token types", "xox", rb"xox[abeoprs]-[0-9A-Za-z-]{10,}"),
+    _token("slack-token", "Slack token types", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", rb"xox[abeoprs]-[0-9A-Za-z-]{10,}"),
     _token("aws-access-key-id", "AWS IAM unique identifiers", "AKIA ASIA", rb"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"),
     _token("google-api-key", "Google API keys", "AIza", rb"AIza[0-9A-Za-z_-]{35}"),
     _token("huggingface-token", "Hugging Face user access tokens", "hf_", rb"hf_[0-9A-Za-z]{30,}"),
@@ -57,8 +57,8 @@ PATTERNS: tuple[CredentialPattern, ...] = (
     _token("json-web-token", "RFC 7519", "eyJ", rb"eyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}"),
     CredentialPattern("private-key", "RFC 7468", (b"-----BEGIN ",), re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")),
     CredentialPattern(
-        "bearer-header", "RFC 6750", (b"earer", b"EARER"),
-        re.compile(rb"(?i:authorization:\s*bearer\s+)[0-9A-Za-z._~+/=-]{12,}"), lead=64, reach=256,
+        "bearer-header", "RFC 6750", (b"uthorization:", b"UTHORIZATION:"),
+        re.compile(rb"(?i:authorization:\s*bearer\s+)[0-9A-Za-z._~+/=-]{12,}"), lead=1, reach=512,
     ),
     CredentialPattern(
         "url-password", "RFC 3986 userinfo", (b"://",),

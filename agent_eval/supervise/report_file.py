@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Callable
 
+from agent_eval.records.digests import open_file
 from agent_eval.records.outcome import ReportRecord, ReportState
 from agent_eval.supervise import linux
 from agent_eval.supervise.capture import CHUNK_BYTES, SMALL_BYTES, FileSink, Sink, SinkFactory, describe
@@ -90,12 +91,8 @@ class ReportSpot:
             os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
             os.unlink(target)
         except FileNotFoundError:
-            moved = _open_plain(target)
-            if moved is not None:
-                try:
-                    return _read(moved, os.fstat(moved), room_bytes, None)
-                finally:
-                    os.close(moved)
+            if os.path.lexists(target):
+                return _taken_already(target, room_bytes)
         except OSError as error:
             return ReportRecord(state=ReportState.REFUSED, reason=f"it cannot be looked at: {describe(error)}", write_error=describe(error))
         # Never moved from here: a lease that is broken sends a signal, which only a guardian is prepared for.
@@ -134,16 +131,13 @@ class ReportSpot:
         return "another file" if linux.mount_id(fd) != linux.mount_id(self._folder_fd) else None
 
 
-def _open_plain(path: str) -> int | None:
-    """A descriptor of the plain file at ``path``, ``None`` when there is none."""
+def _taken_already(path: str, room_bytes: int) -> ReportRecord:
+    """The record of a report that was moved to ``path`` before."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return None
+        with open_file(path) as stream:
+            return _read(stream.fileno(), os.fstat(stream.fileno()), room_bytes, None)
+    except (OSError, ValueError) as error:
+        return ReportRecord(state=ReportState.REFUSED, reason=f"it cannot be read: {error}")
 
 
 def _kind(facts: os.stat_result) -> str:

@@ -21,7 +21,7 @@ class Command:
     ``max_output_bytes`` caps stdout, stderr and report together. ``stdout_path`` and
     ``stderr_path`` are created exclusively, and only when a byte arrives; ``None`` counts and
     caps a stream without keeping it. ``report_source`` is the absolute path, in private scratch,
-    that the program was asked to write; it is copied to ``report_path`` when the whole tree is gone.
+    that the program was asked to write; it is moved or copied to ``report_path`` when the whole tree is gone.
     ``stdin_bytes`` is at most 1 MiB; ``None`` means ``/dev/null``. Paths are absolute.
     """
 

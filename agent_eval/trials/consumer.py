@@ -44,7 +44,7 @@ class Services:
 class TrialContext:
     """What one trial works with.
 
-    ``folder`` is its place in the evidence; ``scratch`` is private and deleted after (``None`` for a consumer that uses none).
+    ``folder`` is its place in the evidence; ``scratch`` is private, empty, of a name of its own, and nothing of it is left after (``None`` for a consumer that uses none).
     """
 
     case: PlannedCase
